@@ -26,6 +26,18 @@ ProposedZone = Mapping[str, Mapping[str, tuple[Rdata, ...]]]
 """Owner name in lower case without the final dot -> type -> records."""
 
 
+_KINDS = tuple(
+    (kind, re.compile(pattern, re.ASCII))
+    for kind, pattern in (
+        ("dmarc", r"v[=:]?dmarc|dmarc1|p=(?:none|quarantine|reject)"),
+        ("dkim", r"v[=:]?dkim|k=|p=mi|mii"),
+        ("mta-sts", r"v[=:]?(?:mta-?)?sts|stsv1"),
+        ("bimi", r"v[=:]?bimi|bimi1|l=https?:"),
+        ("tls-rpt", r"v[=:]?tls-?rpt|tlsrptv1"),
+    )
+)
+
+
 class BadRecord(ValueError):
     """A record that cannot be published; the message says why."""
 
@@ -162,18 +174,6 @@ def _purpose(name: str, text: str) -> str:
     start = start_of(text)
     found = next((kind for kind, pattern in _KINDS if pattern.match(start)), None)
     return found or start[:40]
-
-
-_KINDS = tuple(
-    (kind, re.compile(pattern, re.ASCII))
-    for kind, pattern in (
-        ("dmarc", r"v[=:]?dmarc|dmarc1|p=(?:none|quarantine|reject)"),
-        ("dkim", r"v[=:]?dkim|k=|p=mi|mii"),
-        ("mta-sts", r"v[=:]?(?:mta-?)?sts|stsv1"),
-        ("bimi", r"v[=:]?bimi|bimi1|l=https?:"),
-        ("tls-rpt", r"v[=:]?tls-?rpt|tlsrptv1"),
-    )
-)
 
 
 VisibleChanges = frozenset[Change]

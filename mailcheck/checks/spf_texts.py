@@ -9,6 +9,9 @@ VERSION = "v=spf1"
 _OF_START = 160  # characters at the start that show the purpose of a text
 
 
+_VERSION_WITHIN = re.compile("v=+spf1")
+
+
 def is_spf_record(text: str) -> bool:
     """Return whether a TXT record is an SPF record: ``v=spf1``, then a space or the end."""
     return text[: len(VERSION)].lower() == VERSION and text[len(VERSION) :][:1] in ("", " ")
@@ -60,9 +63,6 @@ def looks_like_spf(text: str) -> bool:
     if compact.startswith(("v=spf", "v:spf", "spf1", "v-spf", "vspf", "v=sfp1", "v.spf")):
         return True
     return _VERSION_WITHIN.search(compact) is not None or _has_terms_only(text)
-
-
-_VERSION_WITHIN = re.compile("v=+spf1")
 
 
 def is_sender_id(text: str) -> bool:

@@ -21,6 +21,21 @@ _LOOK_ALIKES = str.maketrans(
 _SEPARATORS = ";,:| \t\r\n"
 
 
+_MISTAKES = tuple(
+    (re.compile(pattern, re.ASCII), mistake)
+    for pattern, mistake in (
+        (r"^[ \t\r\n\u00a0]", "it begins with a space"),
+        (r"\\", "it contains backslashes"),
+        ("[\"\u201c\u201d\u201e\u2018\u2019'`]", "it contains quotation marks"),
+        ("[\u00a0\ufeff\u200b-\u200d\u2060\ufffd]", "it contains invisible characters"),
+        (r"^[ \t]*[Vv]=[^;]*,", "its tags are separated by commas"),
+        (r"^[ \t]*[Vv]=[^ ;]+[ \t]+[^;]*=", "its tags are separated by spaces"),
+        (r"^[ \t]*[Vv]:", "it has a colon instead of the equals sign"),
+        (r"^[ \t]*V[ \t]*=", "its tags are in capital letters"),
+    )
+)
+
+
 def without_look_alikes(text: str) -> str:
     """Return a text without quotes, backslashes and invisible or look-alike characters."""
     return text.translate(_LOOK_ALIKES)
@@ -113,18 +128,3 @@ def name_mistake(text: str) -> str:
         if pattern.search(text):
             return mistake
     return ""
-
-
-_MISTAKES = tuple(
-    (re.compile(pattern, re.ASCII), mistake)
-    for pattern, mistake in (
-        (r"^[ \t\r\n\u00a0]", "it begins with a space"),
-        (r"\\", "it contains backslashes"),
-        ("[\"\u201c\u201d\u201e\u2018\u2019'`]", "it contains quotation marks"),
-        ("[\u00a0\ufeff\u200b-\u200d\u2060\ufffd]", "it contains invisible characters"),
-        (r"^[ \t]*[Vv]=[^;]*,", "its tags are separated by commas"),
-        (r"^[ \t]*[Vv]=[^ ;]+[ \t]+[^;]*=", "its tags are separated by spaces"),
-        (r"^[ \t]*[Vv]:", "it has a colon instead of the equals sign"),
-        (r"^[ \t]*V[ \t]*=", "its tags are in capital letters"),
-    )
-)

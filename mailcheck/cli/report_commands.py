@@ -57,6 +57,9 @@ _EPILOG = (
 )
 
 
+_A_REPORT = "a report; - reads stdin"
+
+
 def add_dmarc(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``mailcheck dmarc``."""
     _add(parser, f"{_A_REPORT}; or plan DOMAIN")
@@ -89,9 +92,6 @@ def add_tls_report(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``mailcheck tls-report``."""
     _add(parser, _A_REPORT)
     parser.set_defaults(command=_tls_report)
-
-
-_A_REPORT = "a report; - reads stdin"
 
 
 def _add(parser: argparse.ArgumentParser, text: str) -> None:

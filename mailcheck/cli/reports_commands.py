@@ -22,6 +22,14 @@ from mailcheck.core.receiver_reports import ReportKind
 KINDS = [kind.value for kind in ReportKind]
 
 
+_STATUSES = {
+    "safe": EXIT_FINE,
+    "enforced": EXIT_FINE,
+    "steps": EXIT_PROBLEM,
+    "undetermined": EXIT_UNDETERMINED,
+}
+
+
 def add_reports_commands(parser: argparse.ArgumentParser) -> None:
     """Add the commands of ``mailcheck reports``."""
     parts = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
@@ -121,14 +129,6 @@ def plan_policy(daemon: Mailcheck, options: argparse.Namespace, console: Console
     else:
         console.print_lines(describe_plan(plan))
     return _STATUSES[plan["state"]]
-
-
-_STATUSES = {
-    "safe": EXIT_FINE,
-    "enforced": EXIT_FINE,
-    "steps": EXIT_PROBLEM,
-    "undetermined": EXIT_UNDETERMINED,
-}
 
 
 def describe_plan(plan: dict[str, Any]) -> Iterator[Line]:

@@ -34,6 +34,9 @@ DATABASES = ("sqlite", "postgresql", "postgres")
 _WEB_ROOT = re.compile(r"(?:/[A-Za-z0-9._~-]+)*", re.ASCII)
 
 
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
 def find_problem(config: Config) -> Problem | None:
     """Return the first problem of a whole configuration, or `None`."""
     problems = chain(
@@ -273,9 +276,6 @@ def _is_own_listener(config: Config, relay: str) -> bool:
     own = (*smtp.listen, *smtp.submission_listen, *smtp.broken_tls_listen, *mailpit.smtp_listen)
     listens = map(parse_listen_address, own)
     return any(one.port == port and host in (*_LOOPBACK, one.host) for one in listens)
-
-
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 def _check_relay_login(section: str, options: AlertOptions | ReleaseOptions) -> Iterator[Problem]:

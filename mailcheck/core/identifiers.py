@@ -54,6 +54,13 @@ _LETTER_OF_BYTE = b"abcdefghijklmnopqrstuvwxyz234567" * 8
 """The letter for each byte, made from five of its bits. The letters survive case folding."""
 
 
+_VARIANTS = dict(zip("0123456789abcdef", 4 * "89ab", strict=True))
+"""The digit with the variant of the UUID (RFC 9562 4.1) and two random bits."""
+
+_DEVICE_NAME = 16
+"""Number of letters of a device name: 80 bits."""
+
+
 def _letters(count: int, random_bytes: RandomBytes) -> str:
     """Return random letters of ``a-z2-7``, five bits each."""
     return random_bytes(count).translate(_LETTER_OF_BYTE).decode("ascii")
@@ -74,10 +81,6 @@ def new_time_ordered_id(now: Instant, random_bytes: RandomBytes) -> str:
     digits = random_bytes(10).hex()
     variant = _VARIANTS[digits[4]]
     return f"{first_id_of(now)}-7{digits[1:4]}-{variant}{digits[5:8]}-{digits[8:]}"
-
-
-_VARIANTS = dict(zip("0123456789abcdef", 4 * "89ab", strict=True))
-"""The digit with the variant of the UUID (RFC 9562 4.1) and two random bits."""
 
 
 def first_id_of(moment: Instant) -> str:
@@ -134,10 +137,6 @@ def is_device_secret(secret: str, kept: str) -> bool:
     """Return whether the secret was issued to a browser that signed in to the account."""
     name, proof = secret[:_DEVICE_NAME], secret[_DEVICE_NAME:]
     return hmac.compare_digest(proof.encode(), _device_proof(name, kept).encode())
-
-
-_DEVICE_NAME = 16
-"""Number of letters of a device name: 80 bits."""
 
 
 def _device_proof(name: str, kept: str) -> str:

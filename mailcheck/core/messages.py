@@ -34,6 +34,9 @@ SYSTEM_FLAGS = ("\\Answered", "\\Flagged", "\\Deleted", "\\Draft")
 _SPACE, _WRITTEN_SPACE = " ", "=20"
 
 
+_encode_delivery = msgpack.Encoder().encode
+
+
 def keywords_in(flags: str) -> list[str]:
     """Return the keywords, as IMAP writes them, among flags that are separated by spaces."""
     return [one for one in flags.split() if not one.startswith("\\")]
@@ -206,7 +209,6 @@ def count_added_octets(raw_message: bytes) -> int:
     return bare if is_ended else bare + 2
 
 
-_encode_delivery = msgpack.Encoder().encode
 _DECODER = msgpack.Decoder(Delivery)
 
 

@@ -53,6 +53,10 @@ GONE = 410
 """Status with which a receiver ends its webhook (RFC 9110 15.5.11)."""
 
 
+ALERT_TO = "alertTo"
+"""Name of the parameter in requests for watches."""
+
+
 class EventKind(Enum):
     """The kinds of events."""
 
@@ -258,10 +262,6 @@ def parse_alert_receiver(text: str) -> str:
         problem = "is not a mail address like ops@example.com"
         raise InvalidParameter(ALERT_TO, f"{ALERT_TO}: {text[:100]!r} {problem}")
     return f"{MAILTO}{local_part}@{domain.lower()}"
-
-
-ALERT_TO = "alertTo"
-"""Name of the parameter in requests for watches."""
 
 
 def _is_host(name: str) -> bool:

@@ -28,6 +28,9 @@ _DECODABLE = frozenset(
 )
 
 
+_BLANK_LINE = re.compile(rb"\n\r?\n")
+
+
 class Client(Protocol):
     """The connection of a session."""
 
@@ -344,7 +347,6 @@ def _has_header(beginning: bytes, entry: MailEntry) -> bool:
     return _BLANK_LINE.search(beginning) is not None
 
 
-_BLANK_LINE = re.compile(rb"\n\r?\n")
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 
 

@@ -19,6 +19,10 @@ NOWHERE = MessageFilter(up_to=START)
 """The filter of the trash: no message matches, since a deleted message is gone."""
 
 
+_WILDCARDS = re.compile(r"[*%]{2,}")
+_SMALL = re.compile(r"[a-z]+")
+
+
 class MailboxName(Struct, frozen=True):
     """A mailbox that can be selected. ``tag`` is that of appended mail; `None`: it takes none."""
 
@@ -133,9 +137,6 @@ class NamePattern:
     def _behind_wildcards(self, reached: int) -> int:
         return reached | (reached & (self._any | self._within)) << 1
 
-
-_WILDCARDS = re.compile(r"[*%]{2,}")
-_SMALL = re.compile(r"[a-z]+")
 
 _SHIFTED = re.compile(rb"&([^-]*)-")
 

@@ -73,6 +73,53 @@ _DATE_TIME = re.compile(
 )
 
 
+_ATTRIBUTES = frozenset(
+    {
+        "FLAGS",
+        "UID",
+        "INTERNALDATE",
+        "RFC822.SIZE",
+        "ENVELOPE",
+        "BODY",
+        "BODYSTRUCTURE",
+        "MODSEQ",
+    }
+)
+_MACROS = {
+    "ALL": ["FLAGS", "INTERNALDATE", "RFC822.SIZE", "ENVELOPE"],
+    "FAST": ["FLAGS", "INTERNALDATE", "RFC822.SIZE"],
+    "FULL": ["FLAGS", "INTERNALDATE", "RFC822.SIZE", "ENVELOPE", "BODY"],
+}
+_WHOLE = {
+    "RFC822": Section("RFC822", b"RFC822"),
+    "RFC822.HEADER": Section("RFC822.HEADER", b"RFC822.HEADER", text="HEADER", is_peek=True),
+    "RFC822.TEXT": Section("RFC822.TEXT", b"RFC822.TEXT", text="TEXT"),
+}
+_SECTIONS = frozenset({"BODY[", "BODY.PEEK[", "BINARY[", "BINARY.PEEK[", "BINARY.SIZE["})
+
+_TEXTS = ("", "HEADER", "HEADER.FIELDS", "HEADER.FIELDS.NOT", "TEXT", "MIME")
+
+_SIMPLE_KEYS: Mapping[str, SearchKey] = {
+    "ALL": Everything(),
+    "ANSWERED": HasFlag("\\Answered"),
+    "DELETED": HasFlag("\\Deleted"),
+    "DRAFT": HasFlag("\\Draft"),
+    "FLAGGED": HasFlag("\\Flagged"),
+    "SEEN": HasFlag(SEEN),
+    "UNANSWERED": Not(HasFlag("\\Answered")),
+    "UNDELETED": Not(HasFlag("\\Deleted")),
+    "UNDRAFT": Not(HasFlag("\\Draft")),
+    "UNFLAGGED": Not(HasFlag("\\Flagged")),
+    "UNSEEN": Not(HasFlag(SEEN)),
+    # No message is recent (RFC 3501 6.4.4).
+    "RECENT": Not(Everything()),
+    "NEW": Not(Everything()),
+    "OLD": Everything(),
+}
+_TEXT_KEYS = frozenset({"BCC", "BODY", "CC", "FROM", "SUBJECT", "TEXT", "TO"})
+_DAY_KEYS = frozenset({"BEFORE", "ON", "SINCE", "SENTBEFORE", "SENTON", "SENTSINCE"})
+
+
 def parse_command(lines: Sequence[bytes], literals: Sequence[bytes] = ()) -> Tagged | Invalid:
     """Parse a command. Never raises.
 
@@ -331,31 +378,6 @@ def _fetch_item(scanner: Scanner, attributes: list[str], sections: list[Section]
         raise SyntaxProblem(f"{name[:30]} is not an item of FETCH")
 
 
-_ATTRIBUTES = frozenset(
-    {
-        "FLAGS",
-        "UID",
-        "INTERNALDATE",
-        "RFC822.SIZE",
-        "ENVELOPE",
-        "BODY",
-        "BODYSTRUCTURE",
-        "MODSEQ",
-    }
-)
-_MACROS = {
-    "ALL": ["FLAGS", "INTERNALDATE", "RFC822.SIZE", "ENVELOPE"],
-    "FAST": ["FLAGS", "INTERNALDATE", "RFC822.SIZE"],
-    "FULL": ["FLAGS", "INTERNALDATE", "RFC822.SIZE", "ENVELOPE", "BODY"],
-}
-_WHOLE = {
-    "RFC822": Section("RFC822", b"RFC822"),
-    "RFC822.HEADER": Section("RFC822.HEADER", b"RFC822.HEADER", text="HEADER", is_peek=True),
-    "RFC822.TEXT": Section("RFC822.TEXT", b"RFC822.TEXT", text="TEXT"),
-}
-_SECTIONS = frozenset({"BODY[", "BODY.PEEK[", "BINARY[", "BINARY.PEEK[", "BINARY.SIZE["})
-
-
 def _section(scanner: Scanner, name: str) -> Section:
     kind = name[:-1].removesuffix(".PEEK")
     part: list[int] = []
@@ -389,7 +411,6 @@ def _section(scanner: Scanner, name: str) -> Section:
     return Section(kind, label, tuple(part), text, names, partial_range, "PEEK" in name)
 
 
-_TEXTS = ("", "HEADER", "HEADER.FIELDS", "HEADER.FIELDS.NOT", "TEXT", "MIME")
 _PLAIN_NAME = re.compile(rb"[A-Za-z0-9_-]+")
 
 
@@ -564,25 +585,6 @@ _KEY_ARGUMENTS: Mapping[str, Callable[[Scanner], SearchKey]] = {
 }
 
 
-_SIMPLE_KEYS: Mapping[str, SearchKey] = {
-    "ALL": Everything(),
-    "ANSWERED": HasFlag("\\Answered"),
-    "DELETED": HasFlag("\\Deleted"),
-    "DRAFT": HasFlag("\\Draft"),
-    "FLAGGED": HasFlag("\\Flagged"),
-    "SEEN": HasFlag(SEEN),
-    "UNANSWERED": Not(HasFlag("\\Answered")),
-    "UNDELETED": Not(HasFlag("\\Deleted")),
-    "UNDRAFT": Not(HasFlag("\\Draft")),
-    "UNFLAGGED": Not(HasFlag("\\Flagged")),
-    "UNSEEN": Not(HasFlag(SEEN)),
-    # No message is recent (RFC 3501 6.4.4).
-    "RECENT": Not(Everything()),
-    "NEW": Not(Everything()),
-    "OLD": Everything(),
-}
-_TEXT_KEYS = frozenset({"BCC", "BODY", "CC", "FROM", "SUBJECT", "TEXT", "TO"})
-_DAY_KEYS = frozenset({"BEFORE", "ON", "SINCE", "SENTBEFORE", "SENTON", "SENTSINCE"})
 _ONE_DAY = 86_400_000
 
 

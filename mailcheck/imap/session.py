@@ -57,6 +57,13 @@ HELO_NAME = "imap"
 """The name that an appended mail shows as that of its SMTP client."""
 
 
+_KEEP_NUMBERS = frozenset({"FETCH", "STORE", "SEARCH"})
+"""Commands with message numbers, during which none may change (RFC 9051 7.5.1)."""
+
+_OWN_SYNC = frozenset({"NOOP", "CHECK", "EXPUNGE", "UID EXPUNGE", "MOVE", "UID MOVE"})
+"""Commands that tell all changes themselves."""
+
+
 class Refused(Exception):
     """A command is refused; the text is the response without its tag."""
 
@@ -497,9 +504,3 @@ _COMMANDS: Mapping[type, Callable[[Session, Any], Awaitable[str]]] = {
     Store: Session._store,
     Copy: Session._copy,
 }
-
-_KEEP_NUMBERS = frozenset({"FETCH", "STORE", "SEARCH"})
-"""Commands with message numbers, during which none may change (RFC 9051 7.5.1)."""
-
-_OWN_SYNC = frozenset({"NOOP", "CHECK", "EXPUNGE", "UID EXPUNGE", "MOVE", "UID MOVE"})
-"""Commands that tell all changes themselves."""

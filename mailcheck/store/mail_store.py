@@ -59,6 +59,10 @@ MOST_IN_QUERY = 10_000
 _ROW_COLUMNS = f"{SUMMARY_COLUMNS}, delivery.envelope_sender, delivery.request, {SESSION_COLUMNS}"
 
 
+MAX_REFUSALS = 200
+"""Maximum stored refusals of an inbox for one minute, the newest ones: strangers cause them."""
+
+
 def _note_refusal_beside(transaction: Transaction, refusal: Refusal) -> None:
     """Record a refusal for a locked inbox, with the position of its next mail.
 
@@ -532,9 +536,6 @@ _COUNT_REFUSAL = """
     position = (SELECT last_position FROM inbox WHERE inbox.account_id = ?)
     WHERE account_id = ? AND refused_at >= ? AND tag_key = ?
 """
-
-MAX_REFUSALS = 200
-"""Maximum stored refusals of an inbox for one minute, the newest ones: strangers cause them."""
 
 
 def _minute_of(refusal: Refusal) -> Instant:

@@ -30,6 +30,11 @@ from mailcheck.checks.content.structure import MAIL_TYPES, Entity, scan_structur
 from mailcheck.checks.content.visible_text import VisibleText, render_visible_text
 from mailcheck.core.content import AttachmentFacts, content_id_key
 
+_SHOWN = ("", "inline")
+_OTHER_FORMS = frozenset(
+    ("text/x-amp-html", "text/watch-html", "text/enriched", "text/richtext", "text/markdown")
+)
+
 
 class Chosen(Struct, frozen=True):
     """The parts that are shown as text, and the parts that are shown as HTML, in document order.
@@ -172,12 +177,6 @@ class _Leaf(Struct, frozen=True):
         """Whether it is an alternative of the body that few programs show (RFC 2046 5.1.4)."""
         is_known = self.entity.content_type in _OTHER_FORMS
         return is_known and self.is_alternative and not self.is_whole and not self.entity.filename
-
-
-_SHOWN = ("", "inline")
-_OTHER_FORMS = frozenset(
-    ("text/x-amp-html", "text/watch-html", "text/enriched", "text/richtext", "text/markdown")
-)
 
 
 def choose_bodies(root: Entity) -> Chosen:

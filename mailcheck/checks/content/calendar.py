@@ -42,6 +42,19 @@ ANSWERS = {
 """Values of PARTSTAT (RFC 5545 3.2.12). An attendee with another value has not answered."""
 
 
+QUOTED = "QUOTED-PRINTABLE"
+
+_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_FOLD = re.compile(rb"(?:\r*\n|\r)[ \t]")
+_LINE_END = re.compile(r"\r*\n|\r")
+_LINE = re.compile(
+    r"(?P<name>[A-Za-z0-9-]++)"
+    r'(?P<parameters>(?:;[^":;=]++(?:=(?:"[^"]*+"|[^":;]*+))?+)*+):(?P<value>.*)',
+    re.DOTALL,
+)
+_PARAMETER = re.compile(r';([^":;=]+)(?:=("[^"]*"|[^":;]*))?')
+
+
 class EventTime(Struct, frozen=True):
     """The begin or end of an event.
 
@@ -165,9 +178,6 @@ def _properties(data: bytes, charset: str) -> Iterator[_Property]:
         yield _Property(match["name"].upper(), parameters, value)
 
 
-QUOTED = "QUOTED-PRINTABLE"
-
-
 def _unfold(data: bytes, charset: str) -> Sequence[str]:
     """Return the content lines. A fold may be within a character, so decoding comes last.
 
@@ -181,15 +191,6 @@ def _unfold(data: bytes, charset: str) -> Sequence[str]:
     return _LINE_END.split(text)
 
 
-_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
-_FOLD = re.compile(rb"(?:\r*\n|\r)[ \t]")
-_LINE_END = re.compile(r"\r*\n|\r")
-_LINE = re.compile(
-    r"(?P<name>[A-Za-z0-9-]++)"
-    r'(?P<parameters>(?:;[^":;=]++(?:=(?:"[^"]*+"|[^":;]*+))?+)*+):(?P<value>.*)',
-    re.DOTALL,
-)
-_PARAMETER = re.compile(r';([^":;=]+)(?:=("[^"]*"|[^":;]*))?')
 _SHOWN = "%Y-%m-%d %H:%M"
 _ESCAPED = re.compile(r"\\(.)")
 

@@ -126,6 +126,19 @@ _CODE_PAGE = re.compile(r"(?:x|cs|ms|windows|win|codepage|cp|ibm|dos|mac)*+0*+([
 _MIN_PREFIX = 4
 
 
+_CHANGES: Mapping[str, Mapping[int, int]] = {
+    # Where Python's table and the standard's differ.
+    "koi8-u": {0x255D: 0x45E, 0x256C: 0x40E},
+}
+
+_NEAREST = {ISO_2022: "iso2022_jp_ext", _ISO_2022_KR: "iso2022_kr", _HZ: "hz"}
+"""The nearest codec of Python, for the bytes beyond the bound."""
+
+_HZ_SWITCH = re.compile(rb"~([{}~])|~\r?\n|(\r?\n)")
+
+_USER_CHARACTERS = {octet: 0xF700 + octet for octet in range(0x80, 0x100)}
+
+
 def _squeeze(label: str) -> str:
     return _PUNCTUATION.sub("", label)
 
@@ -222,16 +235,6 @@ def decode_as(data: bytes, codec: str) -> tuple[str, bool]:
         text += data[_MAX_REPAIRED:].decode(codec, "replace")
         return text, "\ufffd" not in text
     return text.translate(_CHANGES[codec]) if codec in _CHANGES else text, True
-
-
-_CHANGES: Mapping[str, Mapping[int, int]] = {
-    # Where Python's table and the standard's differ.
-    "koi8-u": {0x255D: 0x45E, 0x256C: 0x40E},
-}
-
-
-_NEAREST = {ISO_2022: "iso2022_jp_ext", _ISO_2022_KR: "iso2022_kr", _HZ: "hz"}
-"""The nearest codec of Python, for the bytes beyond the bound."""
 
 
 def _rescue(error: UnicodeError) -> tuple[str, int]:
@@ -369,9 +372,6 @@ def _decode_hz(data: bytes) -> str:
     return "".join(pieces)
 
 
-_HZ_SWITCH = re.compile(rb"~([{}~])|~\r?\n|(\r?\n)")
-
-
 def _decode_set(data: bytes, name: str) -> str:
     """Decode octets between two switches in the set that is current."""
     if not data:
@@ -414,8 +414,6 @@ def _decode_pair(pair: bytes, codec: str, prefix: bytes) -> str | None:
 def _decode_user_defined(data: bytes) -> str:
     return data.decode("latin-1").translate(_USER_CHARACTERS)
 
-
-_USER_CHARACTERS = {octet: 0xF700 + octet for octet in range(0x80, 0x100)}
 
 _DECODERS: Mapping[str, Callable[[bytes], str]] = {
     ISO_2022: _decode_iso_2022,

@@ -39,6 +39,24 @@ _WORDS_ONLY = re.compile(rf"[:,]? (?:[{LETTERS}]+ ){{0,4}}")
 _OPEN_BRACKET = re.compile(r"\s?[(（【\[][^)）】\]\n]{0,40}")
 
 
+_APART = re.compile(r"[\n\]]")  # "[8x8] Your code"
+
+_SENTENCE = 12
+"""Characters before the word for a code that show whether all of a sentence is in capitals."""
+
+_CLAUSE_END = re.compile(
+    r"[\"'`*_)\]>»”’」』】）]*+(?:[.,;!](?!\w)|\s*(?:\n|\Z)| ?[\u0e00-\u0eff\u2e80-\uffef])"
+)
+
+_NEW_SENTENCE = re.compile(rf"{SENTENCE_END.pattern}|\n")
+_COLON = re.compile(r"[:：\n]")
+
+_PARTS_OF_NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_NAME = re.compile(r"[0-9]{1,3}([A-Za-z]{3,})[0-9]?|([A-Za-z]{3,})[0-9]{1,3}")
+
+_CONNECTED = re.compile(r"\s?:|\s(?:is|ist|est|es|e|jest|ar|lautet)\b")
+
+
 def find_evidence(text: CodeText, shape: Shape, naming: Sequence[str]) -> Iterator[str]:
     """Yield the evidence for a code in its surroundings, ``naming`` included."""
     start = text.plain.rfind("\n", 0, shape.start) + 1
@@ -129,9 +147,6 @@ def _find_name_behind(text: CodeText, shape: Shape, *, is_asked: bool) -> Occurr
     return word if _is_drawn(text, shape, word, "verb") else None
 
 
-_APART = re.compile(r"[\n\]]")  # "[8x8] Your code"
-
-
 def _is_drawn(text: CodeText, shape: Shape, word: Occurrence, connector: str) -> bool:
     """Return whether a token beside the word that names it is a code, not an ordinary word.
 
@@ -154,10 +169,6 @@ def _is_drawn(text: CodeText, shape: Shape, word: Occurrence, connector: str) ->
     return not is_shouted and _CLAUSE_END.match(text.plain, shape.end) is not None
 
 
-_SENTENCE = 12
-"""Characters before the word for a code that show whether all of a sentence is in capitals."""
-
-
 def _is_behind_request(text: CodeText, word: Occurrence) -> bool:
     """Return whether a sentence asks to type or use a code: "enter the code"."""
     return any(
@@ -166,11 +177,6 @@ def _is_behind_request(text: CodeText, word: Occurrence) -> bool:
         and not _NEW_SENTENCE.search(text.plain, verb.end, word.start)
         for verb in (text.last_before(kind, word.start) for kind in ("verb", "use"))
     )
-
-
-_CLAUSE_END = re.compile(
-    r"[\"'`*_)\]>»”’」』】）]*+(?:[.,;!](?!\w)|\s*(?:\n|\Z)| ?[\u0e00-\u0eff\u2e80-\uffef])"
-)
 
 
 def is_prominent(text: CodeText, shape: Shape) -> bool:
@@ -361,8 +367,6 @@ _YEAR_OR_DATE = re.compile(
     r"(?:19|20)[0-9]{2}|20[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
 )
 _BEYOND_YEARS = frozenset(("alone", "asked", "linked"))
-_NEW_SENTENCE = re.compile(rf"{SENTENCE_END.pattern}|\n")
-_COLON = re.compile(r"[:：\n]")
 _NAMED_AFTER = re.compile(r"\s*(?:is|ist|est|es|e|jest|ar)\b")
 
 
@@ -454,10 +458,6 @@ def _is_like_name(value: str) -> bool:
     )
 
 
-_PARTS_OF_NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
-_NAME = re.compile(r"[0-9]{1,3}([A-Za-z]{3,})[0-9]?|([A-Za-z]{3,})[0-9]{1,3}")
-
-
 def _is_name(text: CodeText, shape: Shape, evidence: Set[str]) -> bool:
     """Return whether a token names the sender: "your 23andMe code", "the code for 123RF is"."""
     if shape.value.isdigit() or shape.value.isalpha():
@@ -475,9 +475,6 @@ def _is_name(text: CodeText, shape: Shape, evidence: Set[str]) -> bool:
             for kind in ("code", "purpose", "thing")
         )
     return bool(before) and before[0] in words_of("link") and _CONNECTED.match(after) is not None
-
-
-_CONNECTED = re.compile(r"\s?:|\s(?:is|ist|est|es|e|jest|ar|lautet)\b")
 
 
 def _is_beside_percentage(text: CodeText, shape: Shape) -> bool:

@@ -29,6 +29,44 @@ from mailcheck.checks.content.phrases import (
 )
 from mailcheck.checks.content.visible_text import VisibleText
 
+_COUNTED = re.compile(r"[0-9]+([A-Za-z]+)")
+
+_LETTERS_PER_VOWEL = 6  # words have a vowel in two or three letters
+_WORDS_BY_CASE = re.compile(r"[a-z]{0,2}[A-Z]?[a-z]+(?:-?[A-Z]?[a-z]{2,})*+|[A-Z]{2,}-[a-z]+")
+"""``word``, ``iPhone``, ``PayPal``, ``SMS-em``."""
+
+_DRAWN_WORDS = re.compile(r"[a-z]{3,9}(?:-[a-z]{3,9}){3,5}")
+"""``plush-tidal-bamboo-fern``: a code of words."""
+
+FEWEST_LETTERS = 4
+"""Number of letters of the shortest code without digits. It must not spell a word, and must be on a
+line below its label."""
+
+_IS_MASKED = re.compile(r"[Xx]{2,}[0-9]{2,6}|[0-9]{1,6}[Xx]{3,}[0-9]{0,6}")
+"""``XX4829``: a masked number."""
+
+_SHORT = range(4, 6)
+"""Lengths of codes of mixed case that count only if the mail calls them codes."""
+
+_IS_COUNTED = re.compile(r"[0-9]+[A-Za-z]+|[A-Z]?[a-z]+[0-9]{1,2}")
+"""``5GHz``, ``Step4``: a number with a unit, or a word with a number."""
+
+_PREFIXES = frozenset((("G", 6),))
+"""Single letters before digits that only name the sender, with the number of digits."""
+
+_GAPS_OF_GROUPS = (" ", "\t")
+_LONGEST_NUMBER = 8  # digits; longer numbers in a row are a phone number or a card number
+
+_ENGLISH_HEADS = ("code", "codes", "password", "otp", "pin", "token", "key", "number")
+_ENGLISH_ARTICLES = frozenset(("the", "this", "to"))
+_PHRASE = re.compile(r"[^0-9.!?:;\n]*")
+
+_REACH = 40
+
+_TELLING = ("code", "purpose", "label", "verb", "use", "promotion", "caution")
+
+_LABELS = frozenset(("label", "thing"))
+
 
 @cache
 def load_formats() -> dict[str, Any]:
@@ -90,9 +128,6 @@ def classify_named(token: str) -> tuple[str, str] | None:
     return None if is_ordinary else ("named", value)
 
 
-_COUNTED = re.compile(r"[0-9]+([A-Za-z]+)")
-
-
 def is_word(token: str) -> bool:
     """Return whether letters are likely to be a word, by their case, vowels and pairs."""
     if not token.isupper():
@@ -109,28 +144,6 @@ def _rare_pairs() -> re.Pattern[str]:
     return re.compile("|".join(f"{before}[^{after}-]" for before, after in pairs).upper())
 
 
-_LETTERS_PER_VOWEL = 6  # words have a vowel in two or three letters
-_WORDS_BY_CASE = re.compile(r"[a-z]{0,2}[A-Z]?[a-z]+(?:-?[A-Z]?[a-z]{2,})*+|[A-Z]{2,}-[a-z]+")
-"""``word``, ``iPhone``, ``PayPal``, ``SMS-em``."""
-
-_DRAWN_WORDS = re.compile(r"[a-z]{3,9}(?:-[a-z]{3,9}){3,5}")
-"""``plush-tidal-bamboo-fern``: a code of words."""
-
-FEWEST_LETTERS = 4
-"""Number of letters of the shortest code without digits. It must not spell a word, and must be on a
-line below its label."""
-
-
-_IS_MASKED = re.compile(r"[Xx]{2,}[0-9]{2,6}|[0-9]{1,6}[Xx]{3,}[0-9]{0,6}")
-"""``XX4829``: a masked number."""
-
-_SHORT = range(4, 6)
-"""Lengths of codes of mixed case that count only if the mail calls them codes."""
-
-_IS_COUNTED = re.compile(r"[0-9]+[A-Za-z]+|[A-Z]?[a-z]+[0-9]{1,2}")
-"""``5GHz``, ``Step4``: a number with a unit, or a word with a number."""
-
-
 def _classify_prefixed(groups: list[str]) -> tuple[str, str] | None:
     head, tail = groups[0], groups[-1]
     least, most = load_formats()["prefix"]
@@ -144,10 +157,6 @@ def _classify_prefixed(groups: list[str]) -> tuple[str, str] | None:
     if len(head) == 1 and tail.isupper() and low <= len(tail) <= high:
         return "prefixed", tail
     return None
-
-
-_PREFIXES = frozenset((("G", 6),))
-"""Single letters before digits that only name the sender, with the number of digits."""
 
 
 def _classify_letter_groups(groups: list[str], token: str) -> tuple[str, str] | None:
@@ -283,10 +292,6 @@ def _read_digit_run(text: str, tokens: list[re.Match[str]], index: int) -> tuple
     ]
 
 
-_GAPS_OF_GROUPS = (" ", "\t")
-_LONGEST_NUMBER = 8  # digits; longer numbers in a row are a phone number or a card number
-
-
 # A full stop after one or two letters marks an abbreviation ("no. 4", "z dn. 3").
 SENTENCE_END = re.compile(
     r"(?<!\b[^\W\d_])(?<!\b[^\W\d_]{2})(?<!\bdvs)[.!?](?:\s|\Z)|[。！？।۔؟።։]"
@@ -368,11 +373,6 @@ def find_connector(plain: str, folded: str, word: Occurrence, position: int) -> 
     return connector if bare in words_of("is") else None
 
 
-_ENGLISH_HEADS = ("code", "codes", "password", "otp", "pin", "token", "key", "number")
-_ENGLISH_ARTICLES = frozenset(("the", "this", "to"))
-_PHRASE = re.compile(r"[^0-9.!?:;\n]*")
-
-
 def is_specific(folded: str, word: Occurrence) -> bool:
     """Return whether words say what a code is for, as "login code" does and "code" does not."""
     return _plain_heads().fullmatch(folded, word.start, word.end) is None
@@ -408,7 +408,6 @@ def skip_word(gap: str, folded: str, word: Occurrence) -> int:
     return match.end() if is_known or names_owner(folded, word.start) else 0
 
 
-_REACH = 40
 _PLAIN_CODE = frozenset(("code", "codes"))
 _PLAIN_CODE_CJK = frozenset(("コード", "代码", "代碼", "코드"))
 # fmt: off
@@ -513,9 +512,6 @@ class CodeText(Struct, frozen=True):
         return has_phrases or not words_of("common").isdisjoint(_WORDS.findall(self.folded))
 
 
-_TELLING = ("code", "purpose", "label", "verb", "use", "promotion", "caution")
-
-
 def prepare_text(text: str) -> CodeText:
     """Prepare a plain text."""
     return _prepare(make_plain(text[:MAX_CODE_TEXT]), ())
@@ -546,9 +542,6 @@ def _prepare(plain: str, prominent: tuple[tuple[int, int], ...]) -> CodeText:
             kind = "label"
         words.setdefault(kind, []).append(occurrence)
     return CodeText(plain, folded, prominent, words)
-
-
-_LABELS = frozenset(("label", "thing"))
 
 
 def _is_labels_code(

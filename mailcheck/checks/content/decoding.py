@@ -19,6 +19,14 @@ from mailcheck.checks.content.limits import MAX_BASE64_PIECES
 _CONTROLS = dict.fromkeys((*range(0x20), 0x7F), " ") | {0: "\ufffd"}
 
 
+_UNEXPLAINED = "text has bytes over 127 without a charset that explains them"
+
+_ENCODINGS = frozenset(
+    # RFC 2045 6.1, and an older encoding that was never standardized.
+    ("", "7bit", "8bit", "binary", "quoted-printable", "base64", "x-uuencode")
+)
+
+
 def end_lines(text: bytes) -> bytes:
     """End all lines with CRLF instead of LF; return the same object if nothing changes."""
     if text.count(b"\n") == text.count(b"\r\n"):
@@ -57,8 +65,6 @@ def decode_text(data: bytes, label: str, declared: str = "") -> tuple[str, str |
             problem = problem if explained else _UNEXPLAINED
     return _decode_known(data, _correct_utf_16(data, codec), label or codec, problem)
 
-
-_UNEXPLAINED = "text has bytes over 127 without a charset that explains them"
 
 _OTHERS = {
     # Charsets that programs confuse, tried if a text is not valid.
@@ -270,10 +276,6 @@ def _decode_uuencoded(data: bytes) -> Decoded:
     return b"".join(decoded), problem
 
 
-_ENCODINGS = frozenset(
-    # RFC 2045 6.1, and an older encoding that was never standardized.
-    ("", "7bit", "8bit", "binary", "quoted-printable", "base64", "x-uuencode")
-)
 _DECODERS: Mapping[str, Callable[[bytes], Decoded]] = {
     # The keys are names without punctuation.
     **dict.fromkeys(("", "7bit", "7bits", "8bit", "8bits", "binary"), _decode_identity),

@@ -52,6 +52,10 @@ _LINES = re.compile(r"[-=_*#~.\u2013-\u2015\u2500-\u257f]{3,}")
 """Lines drawn with characters."""
 
 
+PEOPLE = ("to", "cc", "bcc", "reply-to")
+"""Fields whose addresses are shown and searched; the author is stored with the header."""
+
+
 def derive_content(raw_message: bytes) -> MessageContent:
     """Derive header list, text, HTML, attachments, links and codes from a mail.
 
@@ -93,10 +97,6 @@ def derive_content(raw_message: bytes) -> MessageContent:
         searched=searched,
         signature=sign_text(searched),
     )
-
-
-PEOPLE = ("to", "cc", "bcc", "reply-to")
-"""Fields whose addresses are shown and searched; the author is stored with the header."""
 
 
 def _write_searched(words: str, bodies: Bodies) -> str:

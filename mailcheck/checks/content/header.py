@@ -51,6 +51,24 @@ _MBOX_LINE = re.compile(rb">?From (?![ \t]*+:)[^\n]*\n")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
+_TOO_LONG = f"{MAX_HEADER_BYTES} bytes"
+_NO_FIELD = "a line of the header section is not a header field; it is left out"
+_END_IN_TEXT = "the header section ends in a line that is not a header field"
+
+_PART_FIELD = re.compile(rb"\ncontent-[a-z-]++[ \t]*+:", re.IGNORECASE)
+_COMMON_FIELD = re.compile(
+    rb"\n(?:(?:arc|content|dkim|list|resent|x)-[a-z0-9_-]++|from|to|cc|bcc|subject|date|message-id"
+    rb"|mime-version|reply-to|sender|received|return-path|references|in-reply-to|delivered-to"
+    rb"|received-spf|authentication-results|user-agent|auto-submitted|precedence)[ \t]*+:",
+    re.IGNORECASE,
+)
+
+_FEW = 3 * MAX_HEADER_FIELDS
+"""Octets in which no more fields can stand than are read: each has a name, a colon and an end."""
+
+_PREAMBLES = (_BYTE_ORDER_MARK, b"From ", b">From ", b"\n", b"\r\n")
+
+
 class HeaderField(Struct, frozen=True):
     """One field: its name as written, its body unfolded, in bytes.
 
@@ -123,23 +141,12 @@ def split_header(
     return HeaderSection(tuple(fields), position, tuple(dict.fromkeys(problems)))
 
 
-_TOO_LONG = f"{MAX_HEADER_BYTES} bytes"
-_NO_FIELD = "a line of the header section is not a header field; it is left out"
-_END_IN_TEXT = "the header section ends in a line that is not a header field"
-
 MAX_STRAY_LINES = 2
 """Maximum number of lines before the empty line that are left out because they are not fields. More
 lines are text whose empty line is missing."""
 
 _END_OF_FIELD = re.compile(rb"\n(?![ \t])")
 _ANY_FIELD = re.compile(rb"\n(?=[\x21-\x39\x3b-\x7e]++[ \t]*+:)")
-_PART_FIELD = re.compile(rb"\ncontent-[a-z-]++[ \t]*+:", re.IGNORECASE)
-_COMMON_FIELD = re.compile(
-    rb"\n(?:(?:arc|content|dkim|list|resent|x)-[a-z0-9_-]++|from|to|cc|bcc|subject|date|message-id"
-    rb"|mime-version|reply-to|sender|received|return-path|references|in-reply-to|delivered-to"
-    rb"|received-spf|authentication-results|user-agent|auto-submitted|precedence)[ \t]*+:",
-    re.IGNORECASE,
-)
 
 
 def _skip_preamble(raw_message: bytes, start: int, limit: int) -> int:
@@ -551,10 +558,6 @@ def _find_bodies(raw_message: bytes) -> tuple[bytes, bytes]:
     return found[0].body if found[0] else b"", found[1].body if found[1] else b""
 
 
-_FEW = 3 * MAX_HEADER_FIELDS
-"""Octets in which no more fields can stand than are read: each has a name, a colon and an end."""
-
-_PREAMBLES = (_BYTE_ORDER_MARK, b"From ", b">From ", b"\n", b"\r\n")
 _COLON = re.compile(rb"[ \t]*+:")  # RFC 5322 4.5 allows white space before it
 
 

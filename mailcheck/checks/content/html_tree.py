@@ -44,6 +44,9 @@ _RAW_TEXT_END = {
 }
 
 
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*+:", re.IGNORECASE | re.ASCII)
+
+
 @dataclass(slots=True)
 class StartTag:
     """A start tag; attribute names are in lower case, and references in values are decoded.
@@ -238,9 +241,6 @@ class BaseUrl(Struct):
             return urljoin(self.url, link)
         except ValueError:
             return href
-
-
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*+:", re.IGNORECASE | re.ASCII)
 
 
 class HtmlTree(Struct, frozen=True):

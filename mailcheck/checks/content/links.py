@@ -44,6 +44,10 @@ _TRAILING = ".,;:!?'*|"
 _CLOSING = {")": "(", "]": "["}
 
 
+_SENTENCE_END = re.compile(r"[.!?](?:\s|$)|[。！？]|\n\s*\n")
+_AFTER_URL = " \t\r\n>)]\"'*"
+
+
 def join_wrapped_urls(text: str) -> str:
     """Join URLs that were wrapped inside angle brackets (RFC 3986 C)."""
     return _BRACKETED.sub(_join_wrapped, text)
@@ -241,9 +245,6 @@ def _rest_of_sentence(text: str) -> str:
     end = _SENTENCE_END.search(text)
     return text[: end.start()] if end else text
 
-
-_SENTENCE_END = re.compile(r"[.!?](?:\s|$)|[。！？]|\n\s*\n")
-_AFTER_URL = " \t\r\n>)]\"'*"
 
 POINTS = {
     # Only the order of the values matters. An action named on the link beats everything in a

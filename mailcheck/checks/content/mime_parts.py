@@ -42,6 +42,11 @@ Fields = Mapping[str, HeaderField]
 """The first field of each name, which is in lower case."""
 
 
+_END_OF_GROUP = (None, "")
+
+_ESCAPED = re.compile(r"\\(.)")
+
+
 class Part(Struct, frozen=True):
     """A part: the ranges of its header and its body in the bytes of the mail.
 
@@ -179,9 +184,6 @@ def _addresses(fields: Fields, name: str, default: bytes = b"NIL") -> bytes:
     return b"(" + b"".join(written) + b")" if written else default
 
 
-_END_OF_GROUP = (None, "")
-
-
 def _is_group_open(found: Sequence[tuple[str | None, str]]) -> bool:
     return next((bool(name) for address, name in reversed(found) if address is None), False)
 
@@ -202,7 +204,6 @@ def _address(address: str | None, name: str) -> bytes:
     )
 
 
-_ESCAPED = re.compile(r"\\(.)")
 _WORD = re.compile(r"=\?[^?\s]++\?[bBqQ]\?([^?]*+)\?=")
 
 

@@ -33,6 +33,36 @@ FAR_PIXELS = 500
 """Distance to the left or top from which words are off the page, which is about 600 wide."""
 
 
+_UNKNOWN, _TRANSPARENT, _INHERITED = "unknown", "transparent", "inherited"
+_SEE_THROUGH = ("", _INHERITED, _TRANSPARENT)
+_LINK_COLOUR = "#0000ee"
+_ATTRIBUTES = frozenset(("background", "bgcolor", "color", "hidden", "size", "style", "text"))
+_ATTRIBUTES_AND_HREF = (*_ATTRIBUTES, "href")
+
+_RELATIVE = {"em": 1.0, "%": 0.01, "ex": 0.5, "ch": 0.5}
+# fmt: off
+_COLOURS = {
+    "aqua": "#00ffff", "black": "#000000", "blue": "#0000ff", "cyan": "#00ffff",
+    "fuchsia": "#ff00ff", "gray": "#808080", "green": "#008000", "grey": "#808080",
+    "lime": "#00ff00", "maroon": "#800000", "navy": "#000080", "olive": "#808000",
+    "orange": "#ffa500", "purple": "#800080", "red": "#ff0000", "silver": "#c0c0c0",
+    "snow": "#fffafa", "teal": "#008080", "transparent": _TRANSPARENT, "white": "#ffffff",
+    "whitesmoke": "#f5f5f5", "yellow": "#ffff00", "inherit": _INHERITED, "unset": _INHERITED,
+    "currentcolor": _INHERITED, "initial": _UNKNOWN,
+}
+_PIXELS = {
+    "px": 1.0, "pt": 4 / 3, "pc": 16.0, "in": 96.0, "cm": 37.8, "mm": 3.78, "rem": 16.0,
+    "vw": 6.0, "vh": 6.0,
+}
+# fmt: on
+
+_USUAL = 300
+
+_VISIBILITIES = {"hidden": False, "collapse": False, "visible": True, "initial": True}
+
+_ROOMY = re.compile(r"[5-9]|[1-9][0-9]")
+
+
 class Hiding(Enum):
     """The reason why words are hidden."""
 
@@ -184,29 +214,6 @@ def _font_size(above: float, name: str, attributes: Mapping[str, str], style: St
     return 16.0 if name == "font" and "size" in attributes else above
 
 
-_UNKNOWN, _TRANSPARENT, _INHERITED = "unknown", "transparent", "inherited"
-_SEE_THROUGH = ("", _INHERITED, _TRANSPARENT)
-_LINK_COLOUR = "#0000ee"
-_ATTRIBUTES = frozenset(("background", "bgcolor", "color", "hidden", "size", "style", "text"))
-_ATTRIBUTES_AND_HREF = (*_ATTRIBUTES, "href")
-# fmt: off
-_COLOURS = {
-    "aqua": "#00ffff", "black": "#000000", "blue": "#0000ff", "cyan": "#00ffff",
-    "fuchsia": "#ff00ff", "gray": "#808080", "green": "#008000", "grey": "#808080",
-    "lime": "#00ff00", "maroon": "#800000", "navy": "#000080", "olive": "#808000",
-    "orange": "#ffa500", "purple": "#800080", "red": "#ff0000", "silver": "#c0c0c0",
-    "snow": "#fffafa", "teal": "#008080", "transparent": _TRANSPARENT, "white": "#ffffff",
-    "whitesmoke": "#f5f5f5", "yellow": "#ffff00", "inherit": _INHERITED, "unset": _INHERITED,
-    "currentcolor": _INHERITED, "initial": _UNKNOWN,
-}
-# fmt: on
-_RELATIVE = {"em": 1.0, "%": 0.01, "ex": 0.5, "ch": 0.5}
-# fmt: off
-_PIXELS = {
-    "px": 1.0, "pt": 4 / 3, "pc": 16.0, "in": 96.0, "cm": 37.8, "mm": 3.78, "rem": 16.0,
-    "vw": 6.0, "vh": 6.0,
-}
-# fmt: on
 _HEX = re.compile(r"#([0-9a-f]{8}|[0-9a-f]{6}|[0-9a-f]{3,4})(?![0-9a-f])")
 _RGB = re.compile(r"rgba?\(\s*+(\d{1,3})[\s,]++(\d{1,3})[\s,]++(\d{1,3})([^)]{0,40})\)")
 _NO_ALPHA = re.compile(r"[\s,/]++0*+(?:\.0++)?%?\s*+\Z")
@@ -289,10 +296,8 @@ def _read_style(text: str) -> Style:
     )
 
 
-_USUAL = 300
 _read_usual_style = lru_cache(maxsize=1_024)(_read_style)
 """Cached, since the styles of a template are the same in each of its mails."""
-_VISIBILITIES = {"hidden": False, "collapse": False, "visible": True, "initial": True}
 
 
 def _read_declarations(text: str) -> dict[str, str]:
@@ -406,7 +411,6 @@ def _count_button_marks(declarations: Mapping[str, str]) -> int:
     return sum((has_ground, "border-radius" in declarations, has_room, is_box))
 
 
-_ROOMY = re.compile(r"[5-9]|[1-9][0-9]")
 _SELECTOR_NAME = re.compile(r"[.#]?[A-Za-z_][\w-]*")
 
 

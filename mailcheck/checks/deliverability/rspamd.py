@@ -26,6 +26,9 @@ SPAM_ACTIONS = ("add header", "rewrite subject", "reject", "quarantine", "discar
 MAX_POINTS = 1_000_000.0
 
 
+_SYMBOL = re.compile(r"[A-Za-z0-9_.:-]{1,128}", re.ASCII)
+
+
 class Skipped(Exception):
     """The settings of rspamd exempt the mail from its rules."""
 
@@ -86,8 +89,6 @@ def _rule(name: str, symbol: _Symbol) -> FilterRule:
 def _order(rule: FilterRule) -> tuple[float, str]:
     return -abs(rule.points), rule.name
 
-
-_SYMBOL = re.compile(r"[A-Za-z0-9_.:-]{1,128}", re.ASCII)
 
 _TABLE: tuple[tuple[str, str], ...] = (
     # Composites with names that differ from those of their parts.

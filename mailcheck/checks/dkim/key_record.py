@@ -31,6 +31,14 @@ ED25519_BITS = 256
 MAX_KEY_OCTETS = 2112  # an RSA key of 16,384 bits, the maximum of OpenSSL
 
 
+_OTHER = "other"
+
+_PRIVATE = "PRIVATE KEY-"
+MAX_ARMORED = 8_192
+
+_URL_SAFE = str.maketrans("-_", "+/")
+
+
 class KeyRecord(Struct, frozen=True):
     """A parsed key record.
 
@@ -156,9 +164,6 @@ def _measure(key_type: str, octets: bytes) -> tuple[int | None, str]:
     return None, f"says that its key is RSA, but it is {kind} key"
 
 
-_OTHER = "other"
-
-
 def detect_key_type(octets: bytes) -> str:
     """Return `RSA`, `ED25519`, ``other`` for another kind of public key, or an empty string."""
     if len(octets) == ED25519_OCTETS:
@@ -172,10 +177,6 @@ def detect_key_type(octets: bytes) -> str:
     if isinstance(key, RSAPublicKey):
         return RSA
     return ED25519 if isinstance(key, Ed25519PublicKey) else _OTHER
-
-
-_PRIVATE = "PRIVATE KEY-"
-MAX_ARMORED = 8_192
 
 
 def _is_private(octets: bytes) -> bool:
@@ -328,9 +329,6 @@ def _find_keys(written: str) -> Iterator[tuple[str, bytes]]:
             yield RSA, octets
         elif kind == ED25519:
             yield ED25519, octets[-ED25519_OCTETS:]
-
-
-_URL_SAFE = str.maketrans("-_", "+/")
 
 
 def _decode_unpadded(letters: str) -> bytes:

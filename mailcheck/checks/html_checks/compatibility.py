@@ -81,6 +81,9 @@ _NO_SUCH_PART = (NotJudgedKind.PICTURE, "no part of the mail has its Content-ID"
 _NO_PICTURE = (NotJudgedKind.PICTURE, "the part of the mail that it names has an unknown format")
 
 
+_Unseen = dict[tuple[NotJudgedKind, str], list[int]]
+
+
 class _Found(Struct):
     """Positions of a feature; ``is_for_mso`` if Outlook on Windows reads some of them."""
 
@@ -124,9 +127,6 @@ def judge_compatibility(
         ),
         len(features),
     )
-
-
-_Unseen = dict[tuple[NotJudgedKind, str], list[int]]
 
 
 class _Pictures(Struct, frozen=True):

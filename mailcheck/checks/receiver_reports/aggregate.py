@@ -35,6 +35,31 @@ from mailcheck.core.instants import SECOND, Instant
 PASS = AuthResult.PASS.value
 
 
+_HEAD = ("report_metadata", "date_range", "policy_published")
+_ROW = ("record", "row", "policy_evaluated", "identifiers", "auth_results")
+
+# Elements with child elements -> their parents; "dkim" in policy_evaluated has no children.
+_GROUPS: Mapping[str, tuple[str, ...]] = {
+    "reason": ("policy_evaluated", "row"),
+    "dkim": ("auth_results",),
+    "spf": ("auth_results",),
+}
+
+_DISPOSITIONS: Mapping[str, str] = {
+    **{one: one for one in ("none", "quarantine", "reject")},
+    "pass": "none",  # RFC 9990: the policy was not applied because the mail passed
+    "delivered": "none",
+    "softfail": "quarantine",  # the result of SPF that some receivers treat like that
+}
+
+_ADDRESS = re.compile(
+    r"(?:\[(?P<bracketed>[^\[\]]+)\]|(?P<plain>[0-9.]+(?=:)|[^\[\]/]+))"
+    r"(?::[0-9]{1,5})?(?:/(?P<length>[0-9]{1,3}))?",
+    re.ASCII,
+)
+"""An address, in brackets or without, with a port (``192.0.2.1:25``) or a prefix length."""
+
+
 class Signature(Struct, frozen=True):
     """A DKIM result of the receiver, aligned or not."""
 
@@ -401,23 +426,6 @@ def _combine(results: Sequence[Signature | SpfCheck], author: str, is_strict: bo
     return PASS if any(aligned) else AuthResult.FAIL.value
 
 
-_HEAD = ("report_metadata", "date_range", "policy_published")
-_ROW = ("record", "row", "policy_evaluated", "identifiers", "auth_results")
-
-# Elements with child elements -> their parents; "dkim" in policy_evaluated has no children.
-_GROUPS: Mapping[str, tuple[str, ...]] = {
-    "reason": ("policy_evaluated", "row"),
-    "dkim": ("auth_results",),
-    "spf": ("auth_results",),
-}
-
-_DISPOSITIONS: Mapping[str, str] = {
-    **{one: one for one in ("none", "quarantine", "reject")},
-    "pass": "none",  # RFC 9990: the policy was not applied because the mail passed
-    "delivered": "none",
-    "softfail": "quarantine",  # the result of SPF that some receivers treat like that
-}
-
 _RESULTS: Mapping[str, str] = {
     "hardfail": "fail",
     "error": "permerror",  # RFC 7489 appendix C, comments of SPFResultType
@@ -493,13 +501,6 @@ def read_address(text: str) -> str | None:
         return str(address)
     return None if address.scope_id else str(address.ipv4_mapped or address)
 
-
-_ADDRESS = re.compile(
-    r"(?:\[(?P<bracketed>[^\[\]]+)\]|(?P<plain>[0-9.]+(?=:)|[^\[\]/]+))"
-    r"(?::[0-9]{1,5})?(?:/(?P<length>[0-9]{1,3}))?",
-    re.ASCII,
-)
-"""An address, in brackets or without, with a port (``192.0.2.1:25``) or a prefix length."""
 
 EARLIEST = 1_325_376_000
 """2012: the year of the first DMARC report."""

@@ -41,6 +41,50 @@ from mailcheck.core.instants import Instant, instant_of
 from mailcheck.core.network_addresses import is_local_client
 from mailcheck.core.receiver_reports import Feedback, FeedbackType, ReportedMail
 
+NO_REPORT = (
+    "the mail contains no failure report or complaint: no part of type message/feedback-report"
+)
+
+_REPORT = "message/feedback-report"
+_MAILS = frozenset(
+    (
+        *("message/rfc822", "message/global", "message/rfc822-headers", "message/global-headers"),
+        *("text/rfc822-headers", "text/rfc822-header", "text/rfc822"),
+    )
+)
+
+_CLIENT = r"([0-9a-f.:]{7,45})"
+_CLIENT_FIELDS = tuple(
+    (name, re.compile(pattern, re.IGNORECASE))
+    for name, pattern in (
+        ("x-sender-ip", rf"^\[?{_CLIENT}\]?$"),
+        ("received-spf", rf"\bclient-ip=\"?{_CLIENT}"),
+        ("authentication-results", rf"\bsender ip is {_CLIENT}"),
+    )
+)
+"""Fields with which a receiver records the address of the client, and the address in them."""
+
+MAX_HOP = 1_000
+"""Maximum number of characters of a Received field that are searched."""
+
+_BY = re.compile(r"\sby\s")
+_ADDRESS = re.compile(r"[0-9a-f.:]{7,45}", re.IGNORECASE)
+
+_AT = re.compile("@|%40|\uff20", re.IGNORECASE)
+_ANGLE = re.compile(r"^.*<([^<>]*)>.*$", re.DOTALL)
+_SOURCE = re.compile(r"^\s*(?:ipv6:)?", re.IGNORECASE)
+
+_RESULT = re.compile(
+    r"(?:^|[\s;])(arc|bimi|dkim|dkim-adsp|dkim-atps|dmarc|iprev|spf)\s{0,9}=\s{0,9}"
+    r"(pass|fail|softfail|hardfail|neutral|none|policy|temperror|permerror)(?![\w-])",
+    re.IGNORECASE | re.ASCII,
+)
+
+_TYPES = {one.value: one for one in FeedbackType} | {"opt-out-list": FeedbackType.OPT_OUT}
+"""RFC 5965 7.3 and RFC 6449. Receivers treat all other types like ``other``."""
+
+_RECIPIENT = "x-hmxmroriginalrecipient"
+
 
 class FeedbackReport(Struct, frozen=True):
     """A report about one mail.
@@ -64,11 +108,6 @@ class NoReport(ReportRefused):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(NoReport, has_mail=self.has_mail), ()
-
-
-NO_REPORT = (
-    "the mail contains no failure report or complaint: no part of type message/feedback-report"
-)
 
 
 def read_feedback_mail(raw_message: bytes, keeps_mail: bool = False) -> FeedbackReport:
@@ -116,15 +155,6 @@ def read_feedback_mail(raw_message: bytes, keeps_mail: bool = False) -> Feedback
     if not reported.fields:
         problems.append("it does not contain the reported mail or its header")
     return FeedbackReport(feedback, found, _key(structure, mail), tuple(problems))
-
-
-_REPORT = "message/feedback-report"
-_MAILS = frozenset(
-    (
-        *("message/rfc822", "message/global", "message/rfc822-headers", "message/global-headers"),
-        *("text/rfc822-headers", "text/rfc822-header", "text/rfc822"),
-    )
-)
 
 
 def _leaves(entity: Entity) -> Iterator[Entity]:
@@ -236,18 +266,6 @@ def _find_client(reported: _Reported) -> str:
     return ""
 
 
-_CLIENT = r"([0-9a-f.:]{7,45})"
-_CLIENT_FIELDS = tuple(
-    (name, re.compile(pattern, re.IGNORECASE))
-    for name, pattern in (
-        ("x-sender-ip", rf"^\[?{_CLIENT}\]?$"),
-        ("received-spf", rf"\bclient-ip=\"?{_CLIENT}"),
-        ("authentication-results", rf"\bsender ip is {_CLIENT}"),
-    )
-)
-"""Fields with which a receiver records the address of the client, and the address in them."""
-
-
 def _sent_from(reported: _Reported) -> str:
     """Return the address from which the receiver got the mail; for reports that omit it.
 
@@ -260,13 +278,6 @@ def _sent_from(reported: _Reported) -> str:
             if address is not None and not is_local_client(address):
                 return address
     return ""
-
-
-MAX_HOP = 1_000
-"""Maximum number of characters of a Received field that are searched."""
-
-_BY = re.compile(r"\sby\s")
-_ADDRESS = re.compile(r"[0-9a-f.:]{7,45}", re.IGNORECASE)
 
 
 def _campaign(
@@ -291,19 +302,8 @@ def without_local_part(text: str) -> str:
     return _AT.split(text)[-1].strip()
 
 
-_AT = re.compile("@|%40|\uff20", re.IGNORECASE)
-_ANGLE = re.compile(r"^.*<([^<>]*)>.*$", re.DOTALL)
-_SOURCE = re.compile(r"^\s*(?:ipv6:)?", re.IGNORECASE)
 _NAME = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]{0,251}[a-z0-9_])?", re.ASCII)
 _TOKEN = re.compile(r"[a-z][a-z-]{0,29}", re.ASCII)
-_RESULT = re.compile(
-    r"(?:^|[\s;])(arc|bimi|dkim|dkim-adsp|dkim-atps|dmarc|iprev|spf)\s{0,9}=\s{0,9}"
-    r"(pass|fail|softfail|hardfail|neutral|none|policy|temperror|permerror)(?![\w-])",
-    re.IGNORECASE | re.ASCII,
-)
-
-_TYPES = {one.value: one for one in FeedbackType} | {"opt-out-list": FeedbackType.OPT_OUT}
-"""RFC 5965 7.3 and RFC 6449. Receivers treat all other types like ``other``."""
 
 
 def _clean(text: str) -> str:
@@ -386,7 +386,6 @@ def _read_exim_report(mail: bytes, leaves: Sequence[Entity]) -> tuple[_Fields, _
 # the sender is in the subject, and the recipient is in a field added to the reported mail.
 
 _SUBJECT = re.compile(r"complaint about message from ([0-9a-f:.]{2,45})", re.IGNORECASE)
-_RECIPIENT = "x-hmxmroriginalrecipient"
 JMRP = "Microsoft JMRP"
 
 

@@ -46,6 +46,16 @@ MAX_AUTHORS = 20
 """Maximum number of From domains whose policy is evaluated. The strictest one counts for more."""
 
 
+MAX_ALONE = 5
+"""Maximum number of unknown senders without any passing domain that are decided about one by
+one."""
+
+_LIKE_FORGED = (
+    *(Cause.NOTHING, Cause.UNSIGNED, Cause.OWN_SPF, Cause.OWN_SPF_BROKEN, Cause.OWN_SPF_ABSENT),
+    Cause.OWN_SIGNATURE,
+)
+
+
 class SenderMail(Struct, frozen=True):
     """The mail of a sender, counted for a simulation. The counts are by From domain.
 
@@ -229,16 +239,6 @@ def is_small(one: SenderMail, total: int) -> bool:
 
 def _is_unknown(sender: Sender) -> bool:
     return not sender.is_known and sender.service is None
-
-
-MAX_ALONE = 5
-"""Maximum number of unknown senders without any passing domain that are decided about one by
-one."""
-
-_LIKE_FORGED = (
-    *(Cause.NOTHING, Cause.UNSIGNED, Cause.OWN_SPF, Cause.OWN_SPF_BROKEN, Cause.OWN_SPF_ABSENT),
-    Cause.OWN_SIGNATURE,
-)
 
 
 def decision_about(

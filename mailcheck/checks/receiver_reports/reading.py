@@ -29,6 +29,10 @@ _REPORT_NAME = re.compile(r"[^!]{1,255}!([^!]{1,255})![0-9]+![0-9]+")
 _JSON, _HTML = b"{", (b"<html", b"<!doctype html", b"<body", b"<div", b"<p")
 
 
+_FROM_LINE = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\n]*\n")
+_QUOTED_FROM = re.compile(rb"^>(>*From )", re.M)
+
+
 class RejectedDocument(Struct, frozen=True):
     """A document that is not a valid report, and the reason."""
 
@@ -61,10 +65,6 @@ def split_mailbox(data: bytes) -> list[bytes]:
     lines = [match.span() for match in _FROM_LINE.finditer(data)]
     pairs = pairwise([*lines, (len(data), 0)])
     return [_QUOTED_FROM.sub(rb"\1", data[begin:end]) for (_, begin), (end, _) in pairs]
-
-
-_FROM_LINE = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\n]*\n")
-_QUOTED_FROM = re.compile(rb"^>(>*From )", re.M)
 
 
 def read_report_file(data: bytes, name: str = "") -> list[Report | RejectedDocument]:

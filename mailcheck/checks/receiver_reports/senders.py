@@ -47,6 +47,9 @@ MAX_SENDERS, MAX_SOURCES = 500, 50
 """Maximum number of senders, and of addresses of each sender. Forgers use thousands."""
 
 
+_TEMPERROR, _NONE = AuthResult.TEMPERROR.value, AuthResult.NONE.value
+
+
 class Cause(Enum):
     """Reason why mail of a sender fails DMARC; the values are those of the API."""
 
@@ -230,8 +233,6 @@ def find_cause(row: Row) -> Cause:
         return Cause.NO_RESULT
     return Cause.UNSIGNED if _NONE in signed else Cause.NOTHING
 
-
-_TEMPERROR, _NONE = AuthResult.TEMPERROR.value, AuthResult.NONE.value
 
 # Results that name a cause, the clearest first; temperror says nothing about the domain.
 _OF_SIGNATURES = {

@@ -61,6 +61,11 @@ _NO_RECORD = (
 _BROKEN = "so receivers return permerror and no mail of {domain} passes SPF"
 
 
+_MOST_QUOTED = 6
+
+_OF_HOSTS = (MechanismName.A, MechanismName.MX)
+
+
 def _choose_own_term(domain: str, answers: Answers) -> str:
     """Return the term for the hosts that receive mail for a domain, or an empty string."""
     answer = look_up(answers, domain, "MX")
@@ -115,9 +120,6 @@ def _quoted(terms: Sequence[str]) -> str:
     more = len(terms) - _MOST_QUOTED
     listed = ", ".join(f'"{term}"' for term in terms[:_MOST_QUOTED])
     return f"{listed} and {more} more" if more > 0 else listed
-
-
-_MOST_QUOTED = 6
 
 
 def _check_voids_by_version(
@@ -512,9 +514,6 @@ def _find_terms_of_dead_hosts(
         for term, one in voids
         if isinstance(one, Mechanism) and (one.target or domain) in names.get(one.name, ())
     )
-
-
-_OF_HOSTS = (MechanismName.A, MechanismName.MX)
 
 
 def _find_meanings(

@@ -25,6 +25,9 @@ _ZERO_TRANSFORMER = re.compile(r"%\{[A-Za-z]0+[^0-9]")
 _TOP_LABEL = re.compile(r"(?=[A-Za-z0-9-]*[A-Za-z-])[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?")
 
 
+_MAX_TERM_NAME = 16  # maximum length of a misspelt name
+
+
 def is_macro_string(text: str) -> bool:
     """Return whether the text is a valid value of a modifier (RFC 7208 6, 7.1)."""
     return _MACRO_STRING.fullmatch(text) is not None
@@ -200,9 +203,6 @@ def guess_name(name: str) -> str | None:
         return "ip6" if "6" in name else "ip4"  # the address decides
     close = get_close_matches(name, _LONG_NAMES, n=1, cutoff=_CLOSE)
     return close[0] if close else None
-
-
-_MAX_TERM_NAME = 16  # maximum length of a misspelt name
 
 
 @lru_cache(maxsize=512)

@@ -42,6 +42,9 @@ from mailcheck.checks.spf.tree import REDIRECT, NodeProblem, SpfNode
 from mailcheck.checks.spf_texts import JOINT, VERSION, VERSION_AT_START, normalize
 from mailcheck.core.network_addresses import IpAddress
 
+_SEPARATORS = re.compile(r"[,;|](?![^{]*\})")
+_STRAY = ";,.'\"`()[]<>:"
+
 
 class Meaning(Struct, frozen=True):
     """The intended meaning of a text.
@@ -175,8 +178,6 @@ class _MeaningBuilder:
         return found[0] if len(found) == 1 else None
 
 
-_SEPARATORS = re.compile(r"[,;|](?![^{]*\})")
-_STRAY = ";,.'\"`()[]<>:"
 _CUT = re.compile(
     rf"{JOINT}|(?<=[^+~?-])(?:\+?(?:include|exists|redirect|exp|ipv?[46])[:=])"
     r"|(?<![a-z_.:-])(?:mx|a)[:/]|\+(?![^{]*\})|[~?+-]all$",

@@ -40,6 +40,10 @@ LONGEST_SHOWN = 160
 """Maximum number of characters of a value in a sentence."""
 
 
+_FACTORS = {"MX": FactorName.MX.value, "reverse DNS": FactorName.REVERSE_DNS.value}
+"""Topics whose factor in the score has another name."""
+
+
 class TopicState(Struct, frozen=True, omit_defaults=True):
     """Last known state of a topic, and since when and for how many runs it was incomplete."""
 
@@ -350,10 +354,6 @@ class _Comparator:
     ) -> None:
         change = WatchChange(self._now, topic, name, before, after, sentence, severity.value)
         self.changes.append(change)
-
-
-_FACTORS = {"MX": FactorName.MX.value, "reverse DNS": FactorName.REVERSE_DNS.value}
-"""Topics whose factor in the score has another name."""
 
 
 def _severity_of(name: str, before: Fact | None, after: Fact | None) -> Severity:

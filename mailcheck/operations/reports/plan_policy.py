@@ -71,6 +71,12 @@ MOST_NAMED = 5
 """Maximum number of small senders that a step names."""
 
 
+_BY_SPF = (Cause.OWN_SPF, Cause.OWN_SPF_BROKEN, Cause.OWN_SPF_ABSENT)
+
+_OF_POLICY = ("dmarc.policy-none", "dmarc.testing", "dmarc.weaker-subdomains", "dmarc.no-reports")
+"""Findings that the plan itself resolves."""
+
+
 class SetUp(Struct, frozen=True):
     """How a domain authorizes a sender.
 
@@ -394,12 +400,6 @@ class PlanPolicy:
         if is_there:
             return True, True
         return False, await evaluator.evaluate(lambda answers: judge(Overlay(answers, zone=zone)))
-
-
-_BY_SPF = (Cause.OWN_SPF, Cause.OWN_SPF_BROKEN, Cause.OWN_SPF_ABSENT)
-
-_OF_POLICY = ("dmarc.policy-none", "dmarc.testing", "dmarc.weaker-subdomains", "dmarc.no-reports")
-"""Findings that the plan itself resolves."""
 
 
 def _fill_in(record: ServiceRecord, domain: str) -> RecordToPublish:

@@ -21,6 +21,27 @@ COUNTERS_LOCK, SELECTORS_LOCK = 0x6D61_6963, 0x6D61_6973
 """Locks of two jobs whose writes depend on their reads, so that one daemon does them at a time."""
 
 
+_SET_COUNT = """
+    INSERT INTO request_count (subject, window_name, window_index, requests) {rows}
+    ON CONFLICT (subject, window_name) DO UPDATE
+    SET window_index = excluded.window_index, requests = excluded.requests
+"""
+
+# The newest selectors of each of these domains stay.
+_DROP_OLD = """
+    WITH changed (domain, kept) AS ({rows})
+    DELETE FROM known_selector WHERE (domain, number) IN (
+        SELECT domain, number FROM (
+            SELECT known_selector.domain, number, kept,
+                ROW_NUMBER() OVER (
+                    PARTITION BY known_selector.domain ORDER BY number DESC
+                ) AS place
+            FROM known_selector JOIN changed ON known_selector.domain = changed.domain
+        ) AS ranked WHERE place > kept
+    )
+"""
+
+
 class SqlRateCounters(Store):
     """Implements `RateCounters` on any engine. Each call is a write, so use it for rare events."""
 
@@ -136,12 +157,6 @@ class SqlSelectors(Store):
         return tuple(row.selector for row in rows)
 
 
-_SET_COUNT = """
-    INSERT INTO request_count (subject, window_name, window_index, requests) {rows}
-    ON CONFLICT (subject, window_name) DO UPDATE
-    SET window_index = excluded.window_index, requests = excluded.requests
-"""
-
 _KNOWN_COUNTS = """
     SELECT subject, window_name, window_index, requests FROM request_count
     WHERE subject IN ({rows})
@@ -162,18 +177,3 @@ def _counts_with(known: _Counts, hit: Hit) -> list[int]:
         known.get((hit.subject, window.name, index), 0) + hit.amount
         for window, index, _ in hit.windows
     ]
-
-
-# The newest selectors of each of these domains stay.
-_DROP_OLD = """
-    WITH changed (domain, kept) AS ({rows})
-    DELETE FROM known_selector WHERE (domain, number) IN (
-        SELECT domain, number FROM (
-            SELECT known_selector.domain, number, kept,
-                ROW_NUMBER() OVER (
-                    PARTITION BY known_selector.domain ORDER BY number DESC
-                ) AS place
-            FROM known_selector JOIN changed ON known_selector.domain = changed.domain
-        ) AS ranked WHERE place > kept
-    )
-"""

@@ -62,6 +62,55 @@ from mailcheck.store.transactions import (
     write,
 )
 
+_ABOUT_MAILS = "feedback IS NOT NULL AND domain = ? AND received_at >= ?"
+
+_UNAUTHENTICATED = (
+    f"SELECT COUNT(*) FROM receiver_report WHERE account_id = ? AND {_ABOUT_MAILS} "
+    "AND state = 'apart'"
+)
+
+_WITHOUT_MAIL = (ReportState.COUNTED, ReportState.REPEATED)
+
+_NO_ROOM_FOR_LETTER = (
+    f"it is not a report, and its text is not stored: {MAX_LETTERS} texts are stored. Delete one"
+)
+
+_REMOVE_REPORTS = """
+    DELETE FROM receiver_report WHERE id IN (
+        SELECT id FROM receiver_report WHERE account_id = ? AND {condition}
+        AND NOT (state = 'waiting' AND lease_holder IS NOT NULL AND lease_until > ?)
+        ORDER BY received_at, id LIMIT ?
+    ) RETURNING delivery_id
+"""
+
+EXPIRY_LOCK = 0x6D61_6972
+"""Lock for deleting old reports, which one daemon does at a time."""
+
+_OLD_REPORTS = """
+    DELETE FROM receiver_report WHERE id IN (
+        SELECT id FROM receiver_report WHERE received_at <= ? ORDER BY received_at LIMIT ?
+    ) RETURNING delivery_id
+"""
+
+_OLD_MAILS = """
+    SELECT id, delivery_id FROM receiver_report
+    WHERE delivery_id IS NOT NULL AND state <> 'waiting' AND received_at <= ?
+    ORDER BY received_at LIMIT ?
+"""
+
+_OLD_LETTERS = """
+    UPDATE receiver_report SET letter = NULL WHERE id IN (
+        SELECT id FROM receiver_report WHERE letter IS NOT NULL AND received_at <= ?
+        ORDER BY received_at LIMIT ?
+    )
+"""
+
+_OLD_COUNTS = """
+    DELETE FROM report_count WHERE (account_id, kind, domain, day, digest) IN (
+        SELECT account_id, kind, domain, day, digest FROM report_count WHERE day <= ? LIMIT ?
+    )
+"""
+
 
 class WaitingReport(Struct, frozen=True):
     """A report claimed for reading: it arrived as ``mail`` or was posted as ``body``.
@@ -587,14 +636,6 @@ def _number(transaction: Transaction, sql: str, *values: Value) -> int:
     return int(number)
 
 
-_ABOUT_MAILS = "feedback IS NOT NULL AND domain = ? AND received_at >= ?"
-
-_UNAUTHENTICATED = (
-    f"SELECT COUNT(*) FROM receiver_report WHERE account_id = ? AND {_ABOUT_MAILS} "
-    "AND state = 'apart'"
-)
-
-
 def _page(
     transaction: Transaction, account_id: AccountId, condition: Condition, limit: int, offset: int
 ) -> ReportPage:
@@ -653,8 +694,6 @@ def _count_values(row: CountedRow) -> tuple[Value, ...]:
     )
 
 
-_WITHOUT_MAIL = (ReportState.COUNTED, ReportState.REPEATED)
-
 _MAY_KEEP = """
     SELECT id FROM delivery WHERE id = ? AND size <= ? AND ? > (
         SELECT COUNT(*) FROM receiver_report WHERE account_id = ? AND delivery_id IS NOT NULL
@@ -670,23 +709,10 @@ def _mail_to_keep(
     return None if transaction.row(_MAY_KEEP, values) is None else delivery_id
 
 
-_NO_ROOM_FOR_LETTER = (
-    f"it is not a report, and its text is not stored: {MAX_LETTERS} texts are stored. Delete one"
-)
-
-
 def _has_room_for_letter(transaction: Transaction, report: ReceiverReport) -> bool:
     sql = "SELECT COUNT(*) FROM receiver_report WHERE account_id = ? AND letter IS NOT NULL"
     return _number(transaction, sql, report.account_id) < MAX_LETTERS
 
-
-_REMOVE_REPORTS = """
-    DELETE FROM receiver_report WHERE id IN (
-        SELECT id FROM receiver_report WHERE account_id = ? AND {condition}
-        AND NOT (state = 'waiting' AND lease_holder IS NOT NULL AND lease_until > ?)
-        ORDER BY received_at, id LIMIT ?
-    ) RETURNING delivery_id
-"""
 
 _REMOVE_COUNTS = """
     DELETE FROM report_count WHERE (account_id, kind, domain, day, digest) IN (
@@ -755,32 +781,3 @@ def _remove_counts_of_report(
     ]
     transaction.execute_over(_REMOVE_COUNT, own[:limit])
     return len(own[:limit])
-
-
-EXPIRY_LOCK = 0x6D61_6972
-"""Lock for deleting old reports, which one daemon does at a time."""
-
-_OLD_REPORTS = """
-    DELETE FROM receiver_report WHERE id IN (
-        SELECT id FROM receiver_report WHERE received_at <= ? ORDER BY received_at LIMIT ?
-    ) RETURNING delivery_id
-"""
-
-_OLD_MAILS = """
-    SELECT id, delivery_id FROM receiver_report
-    WHERE delivery_id IS NOT NULL AND state <> 'waiting' AND received_at <= ?
-    ORDER BY received_at LIMIT ?
-"""
-
-_OLD_LETTERS = """
-    UPDATE receiver_report SET letter = NULL WHERE id IN (
-        SELECT id FROM receiver_report WHERE letter IS NOT NULL AND received_at <= ?
-        ORDER BY received_at LIMIT ?
-    )
-"""
-
-_OLD_COUNTS = """
-    DELETE FROM report_count WHERE (account_id, kind, domain, day, digest) IN (
-        SELECT account_id, kind, domain, day, digest FROM report_count WHERE day <= ? LIMIT ?
-    )
-"""

@@ -28,6 +28,9 @@ MAX_FIELDS = 1_000
 R = TypeVar("R", bound=Struct)
 
 
+_NESTED = (inspect.StructType, inspect.CollectionType)
+
+
 class NoParameters(Struct, frozen=True):
     """The request of a route that reads neither parameters nor a body."""
 
@@ -168,9 +171,6 @@ def _named(shape: inspect.Type, value: Any) -> Any:
     if isinstance(shape, inspect.CollectionType) and isinstance(value, list):
         return [_named(shape.item_type, one) for one in value]
     return value
-
-
-_NESTED = (inspect.StructType, inspect.CollectionType)
 
 
 def _read_object(body: bytes) -> Mapping[str, Any]:

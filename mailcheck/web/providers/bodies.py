@@ -42,6 +42,9 @@ _MISSING = re.compile(r"missing required field `([^`]+)`(?: - at `\$\.?([^`]*)`)
 _PLACE = re.compile(r" - at `\$\.?([^`]*)`")
 
 
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
+
+
 class Template(Struct, frozen=True):
     """A template of the provider, which does not exist here, and the values for it."""
 
@@ -292,9 +295,6 @@ def pairs_of(prefix: str, values: Mapping[str, object] | None) -> Iterable[tuple
     """Yield a header field for each value; names are shortened to the characters of fields."""
     for name, value in (values or {}).items():
         yield f"{prefix}{_UNSAFE.sub('-', name)[:100]}", text_of(value)
-
-
-_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
 
 
 def text_of(value: object) -> str:

@@ -59,6 +59,28 @@ from mailcheck.web.site.likeness import Like
 MAX_BATCH = 500
 
 
+STATUSES = {
+    KeyMissing: (401, "10"),
+    InvalidCredentials: (401, "10"),
+    WrongSignature: (401, "10"),
+    NotPermitted: (401, "10"),
+    BadBody: (422, "402"),
+    FieldMissing: (422, "300"),
+    InvalidParameter: (422, "300"),
+    MailTooLarge: (413, "300"),
+    PathUnknown: (404, "404"),
+    WrongMethod: (405, "405"),
+    LimitExceeded: (429, "429"),
+    InboxFull: (422, "405"),
+    RecipientUnknown: (422, "406"),
+    RequestRepeated: (409, "409"),
+    RequestRunning: (409, "409"),
+    ExpectedFailure: (503, "100"),
+    Crash: (500, "500"),
+}
+"""405 is "Not allowed to send" (no credits), 406 "Inactive recipient", 100 "Maintenance"."""
+
+
 class Header(Struct, rename="pascal"):
     """A header field."""
 
@@ -329,28 +351,6 @@ def tell_server(posting: Posting) -> Response:
 def write_error(status: int, code: str, message: str) -> Response:
     """Return an error of Postmark."""
     return json_response({"ErrorCode": int(code), "Message": message}, status)
-
-
-STATUSES = {
-    KeyMissing: (401, "10"),
-    InvalidCredentials: (401, "10"),
-    WrongSignature: (401, "10"),
-    NotPermitted: (401, "10"),
-    BadBody: (422, "402"),
-    FieldMissing: (422, "300"),
-    InvalidParameter: (422, "300"),
-    MailTooLarge: (413, "300"),
-    PathUnknown: (404, "404"),
-    WrongMethod: (405, "405"),
-    LimitExceeded: (429, "429"),
-    InboxFull: (422, "405"),
-    RecipientUnknown: (422, "406"),
-    RequestRepeated: (409, "409"),
-    RequestRunning: (409, "409"),
-    ExpectedFailure: (503, "100"),
-    Crash: (500, "500"),
-}
-"""405 is "Not allowed to send" (no credits), 406 "Inactive recipient", 100 "Maintenance"."""
 
 
 POSTMARK = Provider(

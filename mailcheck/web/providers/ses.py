@@ -74,6 +74,14 @@ QUOTA = {"Max24HourSend": 50000.0, "MaxSendRate": 14.0, "SentLast24Hours": 0.0}
 """The sending quota of an account. It is not enforced here, and no mail uses it up."""
 
 
+_EVENT_TYPES = {
+    EventKind.DELIVERED: "Delivery",
+    EventKind.BOUNCED: "Bounce",
+    EventKind.COMPLAINED: "Complaint",
+    EventKind.OPENED: "Open",
+}
+
+
 class Text(Struct, rename="pascal"):
     """A subject or a body. ``charset`` does not matter: JSON is in UTF-8."""
 
@@ -523,14 +531,6 @@ def write_event(event: Event) -> object:
         "SigningCertURL": "",
         "UnsubscribeURL": "",
     }
-
-
-_EVENT_TYPES = {
-    EventKind.DELIVERED: "Delivery",
-    EventKind.BOUNCED: "Bounce",
-    EventKind.COMPLAINED: "Complaint",
-    EventKind.OPENED: "Open",
-}
 
 
 def write_error(status: int, code: str, message: str) -> Response:

@@ -27,6 +27,10 @@ RETRY, RETRY_LATER = 1_000, 15_000
 T = TypeVar("T")
 
 
+_SENT = Headers()
+"""Replaces the sent headers of a stream, to save memory when there are thousands of streams."""
+
+
 class Stream(Struct, frozen=True):
     """A response that is a stream. ``run`` writes to the request until the stream has ended."""
 
@@ -96,10 +100,6 @@ def make_stream(
                 request.write(write_ending(failure))
 
     return Stream(EVENT_STREAM, run)
-
-
-_SENT = Headers()
-"""Replaces the sent headers of a stream, to save memory when there are thousands of streams."""
 
 
 async def wait_until_read(request: Request, clock: IReactorTime) -> None:

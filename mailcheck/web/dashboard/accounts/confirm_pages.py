@@ -18,6 +18,9 @@ PASSWORD, CREDENTIAL = "confirm-password", "confirm-credential"
 """The form fields that confirm who the person is."""
 
 
+_FIELDS = (PASSWORD, CREDENTIAL, "confirm-username")
+
+
 class ConfirmPages(Struct, frozen=True):
     """Asks for a password or a passkey, and then continues with the form that was submitted."""
 
@@ -110,6 +113,3 @@ def _first_page(visit: Visit) -> str:
     """Return the path of the page with the first segment of the path, in its project."""
     page = "/" + first_segment(visit.page_path)
     return address_in(visit.project, page) if visit.project else page
-
-
-_FIELDS = (PASSWORD, CREDENTIAL, "confirm-username")
