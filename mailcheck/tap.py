@@ -33,7 +33,8 @@ class Options(usage.Options):
 def makeService(options: Options) -> IService:
     """Build the service of the daemon.
 
-    :raises CannotStart: the configuration is invalid; the message says why.
+    :raises SystemExit: the configuration is invalid, as the error output says. The status tells
+        systemd that another start would end in the same way.
     """
     # Without a handler, SIGHUP would end the process until the daemon can reload.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -79,7 +80,11 @@ def _build(options: Options) -> IService:
         _, services = build_process(config, reactor, workers, environment, RandomPool(os.urandom))
         return services
     except ConfigError as error:
-        raise CannotStart(_for_journal(f"mailcheck: {error}")) from error
+        problem = f"mailcheck: {error}"
+    except CannotStart as error:  # an endpoint that Twisted does not understand
+        problem = str(error)
+    print(_for_journal(problem), file=sys.stderr)
+    raise SystemExit(os.EX_CONFIG)
 
 
 def _for_journal(problem: str) -> str:

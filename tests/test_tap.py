@@ -1,8 +1,11 @@
 """The twistd plugin: the cost of its options, failed starts, and loaded modules."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
+
+UNITS = sorted((Path(__file__).parents[1] / "systemd").glob("*.service"))
 
 _MODULES = "import sys, mailcheck.tap; print('\\n'.join(sys.modules))"
 
@@ -30,7 +33,7 @@ except SystemExit as error:
 
 
 def test_a_start_that_fails(tmp_path: Path) -> None:
-    """A missing configuration is named, the garbage collector is on, and SIGHUP is ignored."""
+    """A missing configuration is named, its status prevents a restart, and SIGHUP is ignored."""
     done = subprocess.run(
         [sys.executable, "-c", _STARTED_WRONGLY],
         capture_output=True,
@@ -39,8 +42,11 @@ def test_a_start_that_fails(tmp_path: Path) -> None:
         timeout=60,
         cwd=tmp_path,
     )
-    assert done.stdout.startswith("True mailcheck: ")
-    assert "missing.toml" in done.stdout
+    assert done.stdout == f"True {os.EX_CONFIG}\n"
+    assert done.stderr.startswith("mailcheck: ")
+    assert "missing.toml" in done.stderr
+    for unit in UNITS:
+        assert f"\nRestartPreventExitStatus={os.EX_CONFIG}\n" in unit.read_text(), unit
 
 
 _BUILT = """

@@ -203,8 +203,7 @@ def raise_file_limit() -> None:
 
 RESERVED_FILES = 160
 """Open files for everything but connections of clients: the store with its readers, pipes of child
-processes, ports, DNS, probes and health. An idle daemon has 40, and 80 more while it tests the
-blocklists."""
+processes, ports, DNS, probes and health. An idle daemon has 40."""
 
 
 def files_for_connections() -> float:

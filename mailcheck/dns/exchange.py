@@ -82,6 +82,8 @@ class ConnectedSocket(DatagramProtocol):
         self._waiting: dict[bytes, Pending] = {}
         self._is_broken = False
         self.is_open = False
+        self.is_failing = False
+        """Whether an error is about to be reported to the pending handlers."""
 
     @property
     def has_room(self) -> bool:
@@ -106,6 +108,8 @@ class ConnectedSocket(DatagramProtocol):
         """
         pending = Pending(self._waiting, ident, question, handler)
         self._waiting[ident] = pending
+        if self.is_failing:
+            return pending
         self._asked += 1
         try:
             self.transport.write(pack_query(ident, question, has_edns))
@@ -142,7 +146,8 @@ class ConnectedSocket(DatagramProtocol):
     def connectionRefused(self) -> None:
         """Handle an ICMP error: the host is unreachable, or no server listens there."""
         self._is_broken = True
-        if self._waiting:
+        if self._waiting and not self.is_failing:
+            self.is_failing = True
             self._reactor.callLater(0, self._fail_all)
 
     def stopProtocol(self) -> None:
@@ -151,6 +156,7 @@ class ConnectedSocket(DatagramProtocol):
         self.connectionRefused()
 
     def _fail_all(self) -> None:
+        self.is_failing = False
         while self._waiting:
             _, pending = self._waiting.popitem()
             pending.handler.server_unreachable()
@@ -189,7 +195,8 @@ class Exchange:
     def _choose_socket(self, server: Server) -> ConnectedSocket:
         sockets = self._sockets.setdefault(server, [])
         for each in reversed(sockets):
-            if each.has_room and not each.is_expired:
+            # The server has just refused: further questions of this turn would open a socket each.
+            if each.is_failing or (each.has_room and not each.is_expired):
                 return each
         for each in [each for each in sockets if each.is_expired and each.is_idle]:
             sockets.remove(each)

@@ -4,7 +4,7 @@ import dns.rcode
 import pytest
 
 from mailcheck.checks.dns_answers import DnsQuestion
-from mailcheck.dns.exchange import Exchange
+from mailcheck.dns.exchange import MAX_WAITING, Exchange
 from mailcheck.dns.wire_format import pack_question
 from tests.dns.scripted_network import SERVER, ScriptedNetwork
 
@@ -62,6 +62,23 @@ def test_exchange_reports_an_error_later() -> None:
     assert [listener.told for listener in listeners] == [[], [], []]
     network.pump([0, 0])
     assert [listener.told for listener in listeners] == [[None], [], [None]]
+
+
+def test_exchange_opens_one_port_for_a_server_that_refuses() -> None:
+    """Questions that follow an ICMP error at once share its port and its report."""
+    network, listeners = ScriptedNetwork(), [Listener() for _ in range(MAX_WAITING + 2)]
+    exchange = Exchange(network, network.random_bytes)
+    exchange.ask(SERVER, PACKED, True, listeners[0])
+    network.queries[0].refuse()
+    for listener in listeners[1:]:
+        exchange.ask(SERVER, PACKED, True, listener)
+    assert len(network.open_ports) == 1
+    assert len(network.queries) == 1
+    network.advance(0)
+    assert [listener.told for listener in listeners] == [[None]] * len(listeners)
+    exchange.ask(SERVER, PACKED, True, listeners[0])
+    assert len(network.queries) == 2
+    exchange.close()
 
 
 def test_exchange_port_closed_by_reactor() -> None:

@@ -38,6 +38,9 @@ SOAK_ROUNDS = 100
 KILLS = int(os.environ.get("KILLS", "1000"))
 """Kills of the daemon on each store; a variable of the environment may set fewer."""
 
+UNUSED_TAG = "unused"
+"""A tag that gets no mail: its clients still wait when the daemon is killed."""
+
 CHILD_ROUNDS = 5
 CHILD = "a child"
 AT_LAST = 60.0  # seconds for a reply; an otherwise idle machine needs ten
@@ -74,23 +77,43 @@ def test_many_kills(store: str, tmp_path: Path, request: pytest.FixtureRequest) 
         options["storage_url"] = server.make_database(f"kills_{os.getpid()}", TEMPLATE)
     with running_daemon(tmp_path / "killed", **options) as daemon:
         load = start_load(daemon)
-        cursor = waiting_from = daemon.cursor()
-        for _ in range(KILLS):
+        cursor, total = daemon.cursor(), 0
+        for number in range(KILLS):
             before = set(load.acknowledged)
-            waiter = daemon.ask("GET", f"/inbox/wait?tag=one&timeout=5&after={waiting_from}")
+            waiters = {tag: Waiter(daemon, tag, cursor) for tag in (TAGS[0], UNUSED_TAG)}
             load.run(random.uniform(SHORTEST_LOAD, LONGEST_LOAD), daemon.kill)
             daemon.start()
-            with contextlib.suppress(OSError, HTTPException):
-                answer = waiter.answer()
-                assert answer.status in (200, 408, 503)
-                waiting_from = answer.json.get("cursor", waiting_from)
-            again = daemon.get("/inbox/wait", tag="one", timeout=1, after=waiting_from)
-            assert again.status in (200, 408)
-            waiting_from = again.json["cursor"]
             messages = list_after(daemon, cursor)
             load.check(messages, load.acknowledged - before)
+            total += len(messages)
+            assert daemon.total() == total, "a message of an earlier round is gone or came again"
+            expected = [one["id"] for one in messages if one["tag"] == TAGS[0]][-1:]
+            assert waiters[TAGS[0]].found() == expected, number
+            assert waiters[UNUSED_TAG].found() == [], number
             cursor = daemon.cursor()
+            print(f"{number + 1} kills, {len(load.acknowledged)} mails", flush=True)
         assert len(load.acknowledged) > KILLS
+
+
+class Waiter:
+    """A client that waits for a tag, and asks again with its cursor if the connection ends."""
+
+    def __init__(self, daemon: Daemon, tag: str, cursor: str) -> None:
+        self._daemon, self._tag, self._cursor = daemon, tag, cursor
+        self._pending = daemon.ask("GET", f"/inbox/wait?tag={tag}&timeout=60&after={cursor}")
+
+    def found(self) -> list[str]:
+        """Return the id of the message that it gets in the end, if any."""
+        try:
+            answer = self._pending.answer()
+        except (OSError, HTTPException):
+            answer = None
+        if answer is None or answer.status == 503:
+            query = {"tag": self._tag, "timeout": 1, "after": self._cursor}
+            answer = self._daemon.get("/inbox/wait", **query)
+        assert answer.status in (200, 408)
+        assert answer.json["cursor"]
+        return [answer.json["id"]] if answer.status == 200 else []
 
 
 @pytest.mark.soak
