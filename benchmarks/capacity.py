@@ -7,9 +7,10 @@ For each number of mails, it prints the bytes of the store for each mail, the se
 the memory of an idle daemon after it, the times of the first page of a list and of searches with
 ``q`` for a rare, a common and an absent word, and the speed with which retention deletes all of it.
 It also builds an index of trigrams over the same texts, as a second way to search: SQLite's FTS5,
-or pg_trgm. Bodies have 20 to 400 words of a vocabulary in which few words are frequent, as in
-natural language. Times are medians of several requests to a real daemon. On a busy machine, only
-CPU times, bytes and memory can be compared.
+or pg_trgm. Each mail has a body of its own: 20 to 400 words of a vocabulary in which few words are
+frequent, as in natural language. Times are medians of several requests to a real daemon, followed
+by the CPU time of its processes. On a busy machine, only CPU times, bytes and memory can be
+compared.
 """
 
 import argparse
@@ -31,14 +32,14 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
 from benchmarks.filled_store import GROUP, NO_LIMIT, BatchWorker, make_delivery
-from benchmarks.measuring import own_pss_bytes, processes
+from benchmarks.measuring import cpu_seconds, own_pss_bytes, processes
 from mailcheck.assembly.accounts import build_accounts
 from mailcheck.assembly.runtime import open_runtime, time_and_chance_of
 from mailcheck.assembly.workers import Workers
 from mailcheck.checks.content.derive import derive_content
 from mailcheck.config.options import Config, StorageOptions
 from mailcheck.core.accounts import Account, Quota
-from mailcheck.core.content import MessageContent
+from mailcheck.core.content import Candidate, CandidateKind, MessageContent, fold_text, sign_text
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.daemon.retention import Retention
 from mailcheck.store.content_store import ContentStore
@@ -49,6 +50,9 @@ from tests.servers.daemon import Daemon, running_daemon
 from tests.servers.postgresql import PostgresqlServer, own_server
 
 SIZES = (10_000, 100_000)
+SAMPLE = 300
+"""Number of mails whose content is derived to measure it."""
+
 REPEATS = 7
 SLOW = 2.0
 """Seconds from which a request is sent only twice."""
@@ -84,8 +88,8 @@ WORDS = [
 WEIGHTS = list(itertools.accumulate(1 / rank for rank in range(1, VOCABULARY + 1)))
 
 
-def body_of(number: int) -> bytes:
-    """Return the mail with a number, which is always the same."""
+def text_of(number: int) -> str:
+    """Return the text of the mail with a number, which is always the same."""
     choices = random.Random(number)
     words = choices.choices(WORDS, cum_weights=WEIGHTS, k=choices.randint(20, 400))
     if number % RARE_EVERY == RARE_EVERY // 2:
@@ -93,16 +97,50 @@ def body_of(number: int) -> bytes:
     if choices.random() < COMMON_SHARE:
         words[7] = COMMON
     lines = [" ".join(words[at : at + 12]) for at in range(0, len(words), 12)]
-    text = "\r\n".join(lines)
-    head = f"From: Shop <shop@example.com>\r\nSubject: {words[0]} {number}\r\n\r\n"
-    return f"{head}{text}\r\nhttps://example.com/{number:x}\r\n".encode()
+    return "\n".join((*lines, f"https://example.com/{number:x}", ""))
 
 
-def fill(url: str, count: int, distinct: int) -> float:
-    """Store mails in the inbox of the first account; return the CPU seconds for each mail.
+def raw_of(number: int, text: str) -> bytes:
+    """Return the mail with a number and its text."""
+    subject = f"{text.partition(' ')[0]} {number}"
+    head = f"From: Shop <shop@example.com>\nSubject: {subject}\n\n"
+    return f"{head}{text}".replace("\n", "\r\n").encode()
 
-    After ``distinct`` mails, their bodies and contents are stored again, to save time.
-    """
+
+def content_of(number: int, text: str) -> MessageContent:
+    """Return what would be derived from a mail, in a tenth of the time."""
+    searched = fold_text(text)
+    link = text.split()[-1]
+    return MessageContent(
+        header_list=(
+            ("From", "Shop <shop@example.com>"),
+            ("Subject", f"{text.partition(' ')[0]} {number}"),
+        ),
+        text=text,
+        html="",
+        attachments=(),
+        links=(link,),
+        best_link=link,
+        codes=(),
+        candidates=(Candidate(CandidateKind.LINK, link, 10, True, ("the only link",)),),
+        problems=(),
+        snippet=searched[:160],
+        searched=searched,
+        signature=sign_text(searched),
+    )
+
+
+def derivation_milliseconds() -> float:
+    """Return the CPU time in which the content of a mail is derived."""
+    raws = [raw_of(number, text_of(number)) for number in range(SAMPLE)]
+    used = time.process_time()
+    for raw in raws:
+        derive_content(raw)
+    return (time.process_time() - used) / SAMPLE * 1000
+
+
+def fill(url: str, count: int) -> float:
+    """Store mails in the inbox of the first account; return the octets of each mail."""
     config = Config(storage=StorageOptions(url=url))
     worker, clock = BatchWorker(), Clock()
     runtime = open_runtime(
@@ -118,28 +156,23 @@ def fill(url: str, count: int, distinct: int) -> float:
     )
     accounts: list[list[Account]] = []
     Deferred.fromCoroutine(build_accounts(runtime).keep.accounts()).addCallback(accounts.append)
-    stored: dict[int, tuple[bytes, MessageContent]] = {}
-
-    def made(number: int) -> tuple[bytes, MessageContent]:
-        raw = body_of(number)
-        return raw, derive_content(raw)
-
-    began, used = time.time() - count / 1000 - 1, time.process_time()
+    began, octets = time.time() - count / 1000 - 1, 0
     for number in range(count):
-        raw, content = stored[number % distinct] if number >= distinct else made(number)
-        stored[number % distinct] = raw, content
+        text = text_of(number)
+        raw = raw_of(number, text)
+        octets += len(raw)
         delivery = make_delivery(
             accounts[0][0], f"t{number % 50}", Instant(int(began * 1000) + number)
         )
         mails.deliver(
             replace(delivery, raw_message=raw, expires_at=Instant(delivery.received_at + 7 * DAY))
         )
-        contents.save_content(delivery.id, content)
+        contents.save_content(delivery.id, content_of(number, text))
         if number % GROUP == 0:
             worker.run_all()
     worker.run_all()
     runtime.engine.close()
-    return (time.process_time() - used) / count
+    return octets / count
 
 
 def expire_all(url: str, count: int) -> float:
@@ -163,17 +196,17 @@ def expire_all(url: str, count: int) -> float:
     return count / (time.monotonic() - began)
 
 
-def timed(daemon: Daemon, path: str) -> float:
-    """Return the median milliseconds of a request."""
-    taken = []
-    for _ in range(REPEATS):
+def timed(daemon: Daemon, path: str) -> str:
+    """Return the median time of a request, and the CPU time of the daemon for each."""
+    taken: list[float] = []
+    used = cpu_seconds(daemon.process.pid)
+    while len(taken) < (REPEATS if not taken or taken[-1] < SLOW else 2):
         began = time.monotonic()
         answer = daemon.get(path)
         assert answer.status == 200, answer.body
         taken.append(time.monotonic() - began)
-        if len(taken) == 2 and taken[-1] > SLOW:
-            break
-    return statistics.median(taken) * 1000
+    used = (cpu_seconds(daemon.process.pid) - used) / len(taken)
+    return f"{statistics.median(taken) * 1000:.0f} ms, {used * 1000:.0f} ms of CPU"
 
 
 def trigrams_of_file(path: Path) -> str:
@@ -248,7 +281,7 @@ def _described(count: int, size: int, cost: float, times: dict[str, float]) -> s
     return f"{size / count:.0f} bytes and {cost:.2f} ms for each mail; bare searches: {searches}"
 
 
-def measure(folder: Path, count: int, server: PostgresqlServer | None, distinct: int) -> None:
+def measure(folder: Path, count: int, server: PostgresqlServer | None) -> None:
     """Fill a store, and print its figures."""
     folder.mkdir()
     url = f"sqlite:{folder / 'mailcheck.db'}"
@@ -262,9 +295,7 @@ def measure(folder: Path, count: int, server: PostgresqlServer | None, distinct:
     print(f"{count:,} mails, {'PostgreSQL' if server else 'SQLite'}", flush=True)
     with running_daemon(folder, storage_url=url, **options) as daemon:
         daemon.stop()
-        raw = sum(len(body_of(number)) for number in range(0, count, 100)) * 100 / count
-        cpu = fill(url, count, distinct) * 1000
-        print(f"  filled with {cpu:.2f} ms of CPU, {raw:.0f} bytes for each mail", flush=True)
+        print(f"  mails of {fill(url, count):.0f} bytes", flush=True)
         size = _size(folder, server, url)
         print(f"  store: {size / 1e6:.0f} MB, {size / count:.0f} bytes for each mail", flush=True)
         os.sync()
@@ -280,7 +311,7 @@ def measure(folder: Path, count: int, server: PostgresqlServer | None, distinct:
             ("common", f"/inbox/messages?q={COMMON}"),
             ("absent", f"/inbox/messages?q={ABSENT}"),
         ):
-            print(f"  {name}: {timed(daemon, path):.1f} ms", flush=True)
+            print(f"  {name}: {timed(daemon, path)}", flush=True)
         memory = sum(map(own_pss_bytes, processes(daemon.process.pid))) / 1e6
         print(f"  memory after the searches (PSS): {memory:.0f} MB", flush=True)
         daemon.stop()
@@ -326,14 +357,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="numbers of mails")
     parser.add_argument("--postgresql", action="store_true", help="use a PostgreSQL server")
-    parser.add_argument(
-        "--distinct", type=int, help="number of different bodies; by default, each mail has its own"
-    )
     parser.add_argument("--folder", help="folder for the stores, on the disk to be measured")
     options = parser.parse_args(arguments)
     with place(options.folder, on_postgresql=options.postgresql) as (folder, server):
+        print(f"content is derived with {derivation_milliseconds():.2f} ms of CPU for each mail")
         for count in map(int, options.sizes.split(",")):
-            measure(folder / f"of-{count}", count, server, options.distinct or count)
+            measure(folder / f"of-{count}", count, server)
 
 
 if __name__ == "__main__":
