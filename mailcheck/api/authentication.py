@@ -83,7 +83,7 @@ def render_authentication(found: authentication.Authentication) -> Authenticatio
     """Render the results of an inbox message. Its fields are those of a report without points."""
     return Authentication(
         SpfVerdict(**spf_fields(found.spf, found.origin.client_ip)),
-        tuple(render_signature(one, found.dmarc) for one in found.dkim.signatures),
+        tuple(render_signature(signature, found.dmarc) for signature in found.dkim.signatures),
         DmarcVerdict(**dmarc_fields(found.dmarc)),
     )
 

@@ -205,7 +205,7 @@ def company_rules(options: OidcOptions) -> CompanyRules:
         options.scopes,
         options.groups_claim,
         options.allowed_groups,
-        [parse_group_role(one) for one in options.roles],
+        [parse_group_role(role) for role in options.roles],
         options.create_accounts,
     )
 

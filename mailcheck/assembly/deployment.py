@@ -75,7 +75,7 @@ def named_accounts(config: Config) -> tuple[tuple[str, str], ...]:
         "[webhooks] allow": parse_allowed(config.webhooks.allow),
         "[milter] project": [config.milter.project],
         "[mailpit] project": [config.mailpit.project],
-        "[oidc] roles": [parse_group_role(one).project for one in config.oidc.roles],
+        "[oidc] roles": [parse_group_role(role).project for role in config.oidc.roles],
         "[alerts] allow_recipients": parse_recipients(config.alerts.allow_recipients),
         "[release] allow_recipients": parse_recipients(config.release.allow_recipients),
         "[accounts] bootstrap": [ACCOUNT_NAME] if config.accounts.bootstrap else [],
@@ -171,7 +171,7 @@ files for connections, and the ports of a kind share it."""
 
 def used_ports(config: Config, ports: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return the options that have addresses."""
-    return [one for one in ports if getattr(getattr(config, one[0]), one[1])]
+    return [port for port in ports if getattr(getattr(config, port[0]), port[1])]
 
 
 def limit_connections(
@@ -266,7 +266,7 @@ def require_writable(folder: Path) -> None:
 
     :raises OSError: they cannot.
     """
-    nearest = next(one for one in (folder, *folder.absolute().parents) if one.exists())
+    nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not nearest.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(nearest))
     if not os.access(nearest, os.W_OK | os.X_OK):
@@ -285,7 +285,9 @@ def least_free(config: Config) -> int:
         return wanted
     if config.storage.is_shared or config.storage.file == IN_MEMORY:
         return 0
-    folder = next(one for one in Path(config.storage.file).absolute().parents if one.is_dir())
+    folder = next(
+        parent for parent in Path(config.storage.file).absolute().parents if parent.is_dir()
+    )
     disk = os.statvfs(folder)
     return min(GIBIBYTE, disk.f_blocks * disk.f_frsize // 20)
 

@@ -202,7 +202,9 @@ class DoctorParts(NamedTuple):
     async def _blocklists(self) -> Iterable[Finding]:
         health = self.checks.health
         await health.test_all()
-        tested = {one.name: health.of(one) for one in self.checks.catalogue.blocklists}
+        tested = {
+            blocklist.name: health.of(blocklist) for blocklist in self.checks.catalogue.blocklists
+        }
         asked = {name: found for name, found in tested.items() if found}
         silent = [n for n, f in asked.items() if _is_any(f, HealthStatus.UNREACHABLE)]
         sick = [name for name, found in asked.items() if _is_any(found, HealthStatus.UNHEALTHY)]
@@ -348,4 +350,4 @@ class DoctorParts(NamedTuple):
 
 
 def _is_any(found: Iterable[Any], status: HealthStatus) -> bool:
-    return any(one.status is status for one in found)
+    return any(examination.status is status for examination in found)

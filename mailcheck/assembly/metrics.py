@@ -111,7 +111,7 @@ def mail_metrics(journals: Mapping[str, MailJournal], connections: Read) -> list
             "the enhanced status code of the reply (RFC 3463).",
             Kind.COUNTER,
             ("port", "command", "reply", "reason"),
-            lambda: by_port({port: one.replies for port, one in journals.items()}),
+            lambda: by_port({port: journal.replies for port, journal in journals.items()}),
         ),
         gauge("connections", "Open connections, by port.", ("port",), connections),
     ]
@@ -125,7 +125,7 @@ def login_metrics(journals: Mapping[str, LoginJournal]) -> list[Metric]:
             "Logins of mail programs over IMAP and POP3: succeeded or failed.",
             Kind.COUNTER,
             ("port", "outcome"),
-            lambda: by_port({port: one.logins for port, one in journals.items()}),
+            lambda: by_port({port: journal.logins for port, journal in journals.items()}),
         ),
         Metric(
             f"{PREFIX}messages_fetched",

@@ -50,7 +50,9 @@ def shared_addresses(config: Config) -> list[ListenAddress]:
 def inherited_ports(config: Config, descriptors: str) -> dict[str, int]:
     """Return the descriptors of ports that a parent process has opened, by endpoint."""
     numbers = map(int, filter(None, descriptors.split(",")))
-    return dict(zip((one.endpoint for one in shared_addresses(config)), numbers, strict=False))
+    return dict(
+        zip((address.endpoint for address in shared_addresses(config)), numbers, strict=False)
+    )
 
 
 def parent_of_processes(

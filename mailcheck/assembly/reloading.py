@@ -137,11 +137,11 @@ class Reloading(NamedTuple):
         self.daemon.receiver.settings = receive_settings(config, self.daemon.runtime.retention)
 
     def _change_receivers(self, merged: Merged) -> None:
-        if any(one.startswith("[release]") for one in merged.changed):
+        if any(name.startswith("[release]") for name in merged.changed):
             self.daemon.runtime.receivers.change(merged.config)
             self.daemon.inbox.release.settings = release_settings(merged.config)
             self.missing.look()
-        if any(one.startswith(("[webhooks]", "[alerts]")) for one in merged.changed):
+        if any(name.startswith(("[webhooks]", "[alerts]")) for name in merged.changed):
             self.daemon.runtime.receivers.change(merged.config)
             self.daemon.webhooks.deliver.reconnect()
             self.missing.look()

@@ -153,7 +153,7 @@ def report_services(runtime: Runtime, reports: ReportParts) -> list[Service]:
 
 
 def _addresses(config: Config) -> ReportAddresses:
-    domains = (one.lower() for one in (config.inbox.domain, *config.inbox.aliases))
+    domains = (name.lower() for name in (config.inbox.domain, *config.inbox.aliases))
     # Only local programs can reach this daemon at the example domain.
     is_offered = config.inbox.domain != InboxOptions().domain
     return ReportAddresses(tuple(dict.fromkeys(domains)), public_url(config), is_offered)

@@ -270,7 +270,7 @@ def _listening(
 ) -> ListeningService:
     factory = build() if addresses else None
     if environment.trial is not None and not environment.trial.has_sockets:
-        addresses = [one for one in addresses if not one.endpoint.startswith(SYSTEMD)]
+        addresses = [address for address in addresses if not address.endpoint.startswith(SYSTEMD)]
     drain = getattr(factory, "drain", None)  # sites have none
     return ListeningService(
         reactor,
@@ -287,7 +287,9 @@ def _connections(ports: Ports, site: BoundedSite) -> Mapping[tuple[str, ...], fl
     """Return the number of open connections, by the names of ports."""
 
     def count(*services: ListeningService) -> int:
-        return sum(one.factory.connection_count for one in services if one.factory is not None)
+        return sum(
+            service.factory.connection_count for service in services if service.factory is not None
+        )
 
     return {
         ("mail",): count(ports.mail),
@@ -303,7 +305,7 @@ def _servers(site: BoundedSite, ports: Ports) -> Servers:
     """Return the servers whose settings may change."""
 
     def built(*services: ListeningService) -> list[Any]:
-        return [one.factory for one in services if one.factory is not None]
+        return [service.factory for service in services if service.factory is not None]
 
     return Servers(
         sites=[site, *built(ports.providers, ports.mailpit)],
@@ -329,7 +331,9 @@ def _ops(
         imap=lambda: [*ports.imap.addresses, *ports.imap_tls.addresses],
         pop3=lambda: [*ports.pop3.addresses, *ports.pop3_tls.addresses],
         web=where(ports.web),
-        mailpit=lambda: [f"{one}{config.mailpit.web_root}" for one in ports.mailpit.addresses],
+        mailpit=lambda: [
+            f"{address}{config.mailpit.web_root}" for address in ports.mailpit.addresses
+        ],
         mailpit_mail=where(ports.mailpit_mail),
         milter=where(ports.milter),
         metrics=where(ports.metrics),
@@ -350,9 +354,9 @@ def _manhole(
 ) -> ListeningService:
     config = daemon.runtime.config
     programs = [
-        one.factory
-        for one in (ports.imap, ports.imap_tls, ports.pop3, ports.pop3_tls)
-        if one.factory is not None
+        service.factory
+        for service in (ports.imap, ports.imap_tls, ports.pop3, ports.pop3_tls)
+        if service.factory is not None
     ]
     inside = {
         "services": lambda: list(tree),

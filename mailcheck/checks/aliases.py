@@ -26,7 +26,7 @@ def publish_at_target(finding: Finding, name: str, target: str) -> Finding:
     organization, the advice is given in words only, without a record.
     """
     records = finding.candidate_records
-    if not target or all(one.name != name for one in records):
+    if not target or all(record.name != name for record in records):
         return finding
     where = f" {name} is an alias (CNAME) of {target}, and no other record can exist beside it:"
     if registrable_domain(target) != registrable_domain(name):
@@ -36,7 +36,7 @@ def publish_at_target(finding: Finding, name: str, target: str) -> Finding:
         )
         return replace(finding, fix=finding.fix + words, proposed=None, alternatives=())
     words = f"{where} publish the record at {target}."
-    moved = [replace(one, name=target) if one.name == name else one for one in records]
+    moved = [replace(record, name=target) if record.name == name else record for record in records]
     return replace(
         finding, fix=finding.fix + words, proposed=moved[0], alternatives=tuple(moved[1:])
     )

@@ -149,7 +149,7 @@ def _judge_status(status: int, answer: LinkAnswer) -> tuple[LinkVerdict, str]:
 def _explain_success(answer: LinkAnswer) -> str:
     urls = [hop.url for hop in answer.hops]
     if any(
-        one.startswith("https:") and not other.startswith("https:") for one, other in pairwise(urls)
+        url.startswith("https:") and not other.startswith("https:") for url, other in pairwise(urls)
     ):
         return "The link works; a redirect leads from https to http."
     if len(urls) > 1:

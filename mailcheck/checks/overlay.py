@@ -138,11 +138,11 @@ class Change:
     def apply(self, published: tuple[Rdata, ...]) -> tuple[Rdata, ...]:
         """Return the records of the name and type after the change."""
         new = _rdata(self.record.rdtype, self.record.value)
-        kept = tuple(one for one in published if not self.replaces(one))
+        kept = tuple(record for record in published if not self.replaces(record))
         if not kept:
             return (new,)
         written = format_rdata(new)
-        return kept if any(format_rdata(one) == written for one in kept) else (*kept, new)
+        return kept if any(format_rdata(record) == written for record in kept) else (*kept, new)
 
     def replaces(self, published: Rdata) -> bool:
         """Return whether the change replaces a published record."""
@@ -201,7 +201,7 @@ class Overlay(Answers):
         self.changes = tuple(changes)
         self.zone: ProposedZone = below.zone if isinstance(below, Overlay) else zone
         self._by_key = {change.rrset_key: change for change in self.changes}
-        self._existing = frozenset().union(*(one.existing_names for one in self.changes))
+        self._existing = frozenset().union(*(change.existing_names for change in self.changes))
 
     def lookup(self, name: str, rdtype: str) -> DnsAnswer | None:
         """Return the answer after the changes, or `None` if a published answer is missing."""
@@ -224,9 +224,9 @@ class Overlay(Answers):
         if keys.isdisjoint(self._by_key) and absent.isdisjoint(self._existing):
             return NO_CHANGES
         return frozenset(
-            one
-            for one in self.changes
-            if one.rrset_key in keys or not absent.isdisjoint(one.existing_names)
+            change
+            for change in self.changes
+            if change.rrset_key in keys or not absent.isdisjoint(change.existing_names)
         )
 
     def _change(self, answer: DnsAnswer) -> DnsAnswer:

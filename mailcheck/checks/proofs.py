@@ -65,7 +65,10 @@ class _CachedVerdict(Generic[Verdict]):
         self.inputs = inputs
         self.read = reading.read
         self.verdict = verdict
-        names = [(final_name_of(one), one.question.rdtype, one.status) for one in reading.read]
+        names = [
+            (final_name_of(answer), answer.question.rdtype, answer.status)
+            for answer in reading.read
+        ]
         self._keys = frozenset((name, rdtype) for name, rdtype, _ in names)
         self._absent = frozenset(name for name, _, status in names if status is DnsStatus.NXDOMAIN)
         self._visible = self._visible_in(reading.trial)
@@ -102,11 +105,11 @@ class CachedEvaluation(Generic[Verdict, *Inputs]):
     def __call__(self, answers: Answers, *inputs: *Inputs) -> Verdict:
         """Return the verdict, from the cache if possible."""
         trial = _trial_of(answers)
-        for one in self._cached:
-            if one.holds_in(trial) and one.inputs == inputs:
+        for cached in self._cached:
+            if cached.holds_in(trial) and cached.inputs == inputs:
                 if isinstance(answers, _RecordingAnswers):
-                    answers.read += one.read
-                return one.verdict
+                    answers.read += cached.read
+                return cached.verdict
         reading = _RecordingAnswers(answers, trial)
         verdict = self._evaluate(reading, *inputs)
         if reading.is_complete:
@@ -158,7 +161,7 @@ class Outcome(Struct, frozen=True):
 
     def ids(self, severity: Severity) -> list[str]:
         """Return the ids of the findings of a severity, one for each occurrence."""
-        return [one.id for one in self.findings if one.severity is severity]
+        return [finding.id for finding in self.findings if finding.severity is severity]
 
 
 class NotProven(Exception):
@@ -224,7 +227,7 @@ def find_harm(before: Outcome, after: Outcome) -> str:
         for name in now:
             if now.count(name) > then.count(name):
                 return f"the change causes {name}"
-    lost = next((one for one in find_lost_senders(before, after) if not one.reason), None)
+    lost = next((sender for sender in find_lost_senders(before, after) if not sender.reason), None)
     if lost is not None:
         return f"{lost.term} would be lost"
     failing = find_failing(before, after)
@@ -240,9 +243,9 @@ def find_lost_senders(before: Outcome, after: Outcome) -> Iterator[NamedSender]:
     """Return the senders that are named before a change and not after it."""
     kept = set(after.named)
     return (
-        one
-        for one in before.named
-        if one not in kept and not any(other.covers(one) for other in after.named)
+        sender
+        for sender in before.named
+        if sender not in kept and not any(other.covers(sender) for other in after.named)
     )
 
 
@@ -257,7 +260,7 @@ def find_failing(before: Outcome, after: Outcome) -> str:
             continue
         senders = sample_senders(tree)
         passing = frozenset() if changed is None else find_passing(changed, senders)
-        lost = next((one for one in senders if one not in passing), None)
+        lost = next((sender for sender in senders if sender not in passing), None)
         if lost is not None:
             return f"SPF of {domain} for {lost}"
     return ""
@@ -269,9 +272,9 @@ def _rank_of_dmarc(outcome: Outcome) -> int:
 
 def is_resolved(finding: Finding, before: Outcome, after: Outcome) -> bool:
     """Return whether a finding is gone, and the number of findings with its id is lower."""
-    left = [one for one in after.findings if one.id == finding.id]
-    had = sum(one.id == finding.id for one in before.findings)
-    return len(left) < had and all(one.meaning != finding.meaning for one in left)
+    left = [found for found in after.findings if found.id == finding.id]
+    had = sum(found.id == finding.id for found in before.findings)
+    return len(left) < had and all(found.meaning != finding.meaning for found in left)
 
 
 Proofs = Mapping[tuple[str, str], ProvenFix]

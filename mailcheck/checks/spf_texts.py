@@ -44,7 +44,9 @@ def normalize(text: str) -> str:
     text = _DECIMAL_ESCAPE.sub(lambda found: chr(int(found[1])), text)
     text = re.sub(r"(?<=[0-9])\\(?=[0-9])", _UNREADABLE, text)  # "\32" may be "/32"
     text = re.sub(r"\\(?!\s|$)", "", text)
-    text = "".join(JOINT if unicodedata.category(one) == "Cf" else one for one in text)
+    text = "".join(
+        JOINT if unicodedata.category(character) == "Cf" else character for character in text
+    )
     return unicodedata.normalize("NFKC", text)
 
 

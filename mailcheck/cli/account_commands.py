@@ -165,23 +165,25 @@ def show_passkeys(options: argparse.Namespace, console: Console) -> int:
 
     found = _with_account(console, options.name, read)
     console.explain_empty(found, f"{options.name} has no passkeys: people add them on their page")
-    for one in found:
+    for passkey in found:
         row = {
-            "id": one.id,
-            "name": one.name,
-            "createdAt": _moment(one.created_at),
-            "lastUsedAt": _moment(one.last_used_at),
+            "id": passkey.id,
+            "name": passkey.name,
+            "createdAt": _moment(passkey.created_at),
+            "lastUsedAt": _moment(passkey.last_used_at),
         }
         if options.json:
             console.print_line(json.dumps(row))
         else:
-            console.print_line(f"{one.id}  {one.name}  last used {row['lastUsedAt'] or 'never'}")
+            console.print_line(
+                f"{passkey.id}  {passkey.name}  last used {row['lastUsedAt'] or 'never'}"
+            )
     return EXIT_FINE
 
 
 def _remove_passkeys(options: argparse.Namespace, console: Console) -> int:
     async def remove(accounts: AccountParts, account: Account) -> list[str]:
-        known = [one.id for one in await accounts.passkey_store.passkeys_of(account.id)]
+        known = [passkey.id for passkey in await accounts.passkey_store.passkeys_of(account.id)]
         is_all = options.remove == "all"
         chosen = None if is_all else whole_id(options.remove, known, "passkey")
         return await remove_passkeys(accounts.passkey_store, accounts.audit, account, chosen)
@@ -462,7 +464,7 @@ def remove_client(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck client remove ID``: also revoke what people have granted to it."""
 
     async def remove(accounts: AccountParts) -> int:
-        known = [one.id for one in await accounts.oauth_clients.list()]
+        known = [client.id for client in await accounts.oauth_clients.list()]
         return await accounts.oauth_clients.delete(whole_id(options.id, known, "program"))
 
     revoked = with_accounts(console.config, remove)
@@ -605,27 +607,27 @@ def show_sessions(options: argparse.Namespace, console: Console) -> int:
         console, options.name, lambda accounts, account: accounts.sessions.of_account(account.id)
     )
     console.explain_empty(found, f"{options.name} is not signed in")
-    for one in found:
+    for session in found:
         shown = {
-            "id": one.id,
-            "client": one.client or None,
-            "createdAt": format_instant(one.created_at),
-            "seenAt": format_instant(one.seen_at),
+            "id": session.id,
+            "client": session.client or None,
+            "createdAt": format_instant(session.created_at),
+            "seenAt": format_instant(session.seen_at),
         }
         if options.json:
             console.print_text(json.dumps(shown))
             continue
-        where = one.client or "unknown address"
+        where = session.client or "unknown address"
         begun, seen = shown["createdAt"], shown["seenAt"]
-        console.print_line(f"{one.id}  {where}  signed in {begun}  last used {seen}")
+        console.print_line(f"{session.id}  {where}  signed in {begun}  last used {seen}")
     return EXIT_FINE
 
 
 def _end_sessions(options: argparse.Namespace, console: Console) -> int:
     async def end(accounts: AccountParts, account: Account) -> int:
         listed = await accounts.sessions.of_account(account.id)
-        chosen = whole_id(options.end, [one.id for one in listed], "session")
-        ended = [one.id for one in listed if chosen in ("all", one.id)]
+        chosen = whole_id(options.end, [session.id for session in listed], "session")
+        ended = [session.id for session in listed if chosen in ("all", session.id)]
         if not ended and options.end != "all":
             problem = f"{options.name} has no session with the id {options.end!r}"
             raise InvalidParameter("end", problem)
@@ -647,20 +649,20 @@ def show_audit(options: argparse.Namespace, console: Console) -> int:
 
     found = with_accounts(console.config, read)
     console.explain_empty(found, "nothing has been recorded yet")
-    for one in found:
+    for entry in found:
         shown = {
-            "at": format_instant(one.happened_at),
-            "account": one.account_name or None,
-            "action": one.action,
-            "actor": one.actor,
-            "client": one.client or None,
-            "detail": one.detail or None,
+            "at": format_instant(entry.happened_at),
+            "account": entry.account_name or None,
+            "action": entry.action,
+            "actor": entry.actor,
+            "client": entry.client or None,
+            "detail": entry.detail or None,
         }
         if options.json:
             console.print_text(json.dumps(shown))
             continue
-        by = f"by {one.actor}" + (f" from {one.client}" if one.client else "")
-        words = (shown["at"], one.account_name or "-", one.action, by, one.detail)
+        by = f"by {entry.actor}" + (f" from {entry.client}" if entry.client else "")
+        words = (shown["at"], entry.account_name or "-", entry.action, by, entry.detail)
         console.print_line("  ".join(filter(None, map(str, words))))
     return EXIT_FINE
 

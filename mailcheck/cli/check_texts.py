@@ -57,7 +57,10 @@ def describe_blocklists(check: BlocklistCheck) -> list[Line]:
         colour = {ListingStatus.LISTED: RED, ListingStatus.CLEAN: GREEN}.get(listing.status, BLUE)
         status = Painted(f"{listing.status.value:<11}", colour)
         lines.append(("  ", status, f" {listing.blocklist.name:<28} {listing.blocklist.zone}"))
-    totals = (f"{count(check.listings, one)} {one.value}" for one in ListingStatus)
+    totals = (
+        f"{count(check.listings, listing_status)} {listing_status.value}"
+        for listing_status in ListingStatus
+    )
     lines.append("  " + ", ".join(total for total in totals if not total.startswith("0 ")))
     if hint := explain_unqueried(check):
         lines.append(f"  {hint}")
@@ -107,7 +110,7 @@ def describe_domain(report: DomainReport) -> list[Line]:
         "TLS-RPT": ", ".join(records.tls_rpt.rua) or _absence(records.tls_rpt.presence),
         "DANE": "protects every mail host" if records.dane.is_protecting else "not in effect",
         "DNSSEC": records.dnssec.status.value,
-        "CAA": ", ".join(one.text for one in records.caa.properties)
+        "CAA": ", ".join(entry.text for entry in records.caa.properties)
         or _absence(records.caa.presence),
         "BIMI": _describe_logo(report.bimi),
     }
@@ -119,7 +122,7 @@ def describe_domain(report: DomainReport) -> list[Line]:
     topics = (
         topic_of(name)
         for name, found in report.findings.items()
-        if any(one.severity in wrong for one in found)
+        if any(finding.severity in wrong for finding in found)
     )
     return lines + describe_topics(topics)
 
@@ -165,7 +168,7 @@ def _fix(finding: Finding, proofs: Proofs) -> list[str]:
     record = proven.record
     lines = [f"fix{gain}: {finding.fix}"]
     lines += [f"replace {value}" for value in proven.removed]
-    lines += [f"left out: {one.term}, which {one.reason}" for one in proven.left_out]
+    lines += [f"left out: {sender.term}, which {sender.reason}" for sender in proven.left_out]
     return [*lines, f"{record.name}  {record.rdtype}  {record.value}"]
 
 

@@ -99,7 +99,7 @@ def whole_id(beginning: str, known: Collection[str], what: str) -> str:
     :param what: what has the id, in the singular.
     :raises ConfigError: several ids begin with the text.
     """
-    matching = [one for one in known if beginning and one.startswith(beginning)]
+    matching = [name for name in known if beginning and name.startswith(beginning)]
     if beginning in known or not matching:
         return beginning
     if len(matching) > 1:

@@ -43,19 +43,19 @@ class CommandWords(Struct, frozen=True):
     @property
     def options(self) -> list[Words]:
         """The arguments with names."""
-        return [one for one in self.arguments if one.names]
+        return [argument for argument in self.arguments if argument.names]
 
     @property
     def takes_files(self) -> bool:
         """Whether a positional argument is the name of a file."""
-        return any(one.is_file for one in self.arguments if not one.names)
+        return any(argument.is_file for argument in self.arguments if not argument.names)
 
     @property
     def described(self) -> dict[str, str]:
         """The descriptions of subcommands, options and choices of arguments, by word."""
         found = dict(self.commands)
-        for one in self.arguments:
-            found |= dict.fromkeys(one.names or one.choices, one.text)
+        for argument in self.arguments:
+            found |= dict.fromkeys(argument.names or argument.choices, argument.text)
         return found
 
 
@@ -93,12 +93,12 @@ def _commands_under(parser: argparse.ArgumentParser, path: str) -> Iterator[Comm
         if action.nargs == argparse.PARSER and isinstance(action.choices, dict):
             # A command with an alias is offered by its name, which comes first.
             first = {one: name for name, one in reversed(action.choices.items())}
-            below |= {name: one for name, one in action.choices.items() if first[one] == name}
+            below |= {name: value for name, value in action.choices.items() if first[value] == name}
         else:
             arguments.append(_words_of(action))
     yield CommandWords(path, {name: texts.get(name, "") for name in below}, tuple(arguments))
-    for name, one in below.items():
-        yield from _commands_under(one, f"{path} {name}")
+    for name, below_parser in below.items():
+        yield from _commands_under(below_parser, f"{path} {name}")
 
 
 def _words_of(action: argparse.Action) -> Words:
@@ -139,19 +139,19 @@ def _values_of(commands: Iterable[CommandWords]) -> _Values:
     texts: list[str] = []
     choices: dict[str, tuple[str, ...]] = {}
     for command in commands:
-        for one in command.options:
-            for name in one.names if one.takes_value else ():
+        for option in command.options:
+            for name in option.names if option.takes_value else ():
                 at = f"{command.path} {name}"
-                if one.choices:
-                    choices[at] = one.choices
+                if option.choices:
+                    choices[at] = option.choices
                 else:
-                    (files if one.is_file else texts).append(at)
+                    (files if option.is_file else texts).append(at)
     return _Values(files, texts, choices)
 
 
 def _paths(commands: Iterable[CommandWords]) -> list[str]:
     """Return the paths of all subcommands."""
-    return [f"{one.path} {name}" for one in commands for name in one.commands]
+    return [f"{command.path} {name}" for command in commands for name in command.commands]
 
 
 def write_bash(commands: Sequence[CommandWords]) -> str:
@@ -162,8 +162,8 @@ def write_bash(commands: Sequence[CommandWords]) -> str:
         for at, known in values.choices.items()
     ]
     words = [
-        f"        {quoted(one.path)}) words={quoted(' '.join(one.described))} ;;"
-        for one in commands
+        f"        {quoted(command.path)}) words={quoted(' '.join(command.described))} ;;"
+        for command in commands
     ]
     return f"""\
 # Completion of {PROGRAM} for bash, written by `{PROGRAM} completion bash`.
@@ -190,7 +190,7 @@ _{PROGRAM}() {{
     esac
     if [ -z "$words" ]; then
         case "$at" in
-            {_pattern(one.path for one in commands if one.takes_files)})
+            {_pattern(command.path for command in commands if command.takes_files)})
                 [[ $current == -* ]] || {{ compopt -o default 2> /dev/null; return; }} ;;
         esac
         case "$at" in
@@ -211,9 +211,9 @@ def write_zsh(commands: Sequence[CommandWords]) -> str:
         for at, known in values.choices.items()
     ]
     words = []
-    for one in commands:
-        described = (quoted(f"{word}:{text}") for word, text in one.described.items())
-        words.append(f"        {quoted(one.path)}) found=({' '.join(described)}) ;;")
+    for command in commands:
+        described = (quoted(f"{word}:{text}") for word, text in command.described.items())
+        words.append(f"        {quoted(command.path)}) found=({' '.join(described)}) ;;")
     return f"""\
 #compdef {PROGRAM}
 # Completion of {PROGRAM} for zsh, written by `{PROGRAM} completion zsh`.
@@ -236,7 +236,7 @@ _{PROGRAM}() {{
 {_lines(words)}
     esac
     case "$at" in
-        {_pattern(one.path for one in commands if one.takes_files)})
+        {_pattern(row.path for row in commands if row.takes_files)})
             [[ $PREFIX == -* ]] || {{ _files; return }} ;;
     esac
     _describe argument found
@@ -251,7 +251,7 @@ fi
 
 def write_fish(commands: Sequence[CommandWords]) -> str:
     """Return the script for fish."""
-    lines = [line for one in commands for line in _fish_lines(one)]
+    lines = [line for command in commands for line in _fish_lines(command)]
     return f"""\
 # Completion of {PROGRAM} for fish, written by `{PROGRAM} completion fish`.
 function __{PROGRAM}_at
@@ -284,16 +284,16 @@ def _fish_lines(command: CommandWords) -> Iterator[str]:
         yield f"{begin} --force-files"
     for name, text in command.commands.items():
         yield f"{begin} --arguments {name} --description {_fish_quoted(text)}"
-    for one in command.arguments:
-        words = [f"{begin} --description {_fish_quoted(one.text)}"]
-        for name in one.names:
+    for argument in command.arguments:
+        words = [f"{begin} --description {_fish_quoted(argument.text)}"]
+        for name in argument.names:
             kind = "long-option" if name.startswith("--") else "short-option"
             words.append(f"--{kind} {name.lstrip('-')}")
-        if one.choices:
-            words.append(f"--arguments {_fish_quoted(' '.join(one.choices))}")
-        if one.names and one.takes_value:
-            words.append("--require-parameter --force-files" if one.is_file else "--exclusive")
-        if one.names or one.choices:
+        if argument.choices:
+            words.append(f"--arguments {_fish_quoted(' '.join(argument.choices))}")
+        if argument.names and argument.takes_value:
+            words.append("--require-parameter --force-files" if argument.is_file else "--exclusive")
+        if argument.names or argument.choices:
             yield " ".join(words)
 
 

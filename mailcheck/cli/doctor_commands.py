@@ -58,7 +58,7 @@ async def examine(options: argparse.Namespace, console: Console, reactor: Any) -
         console.print_json(as_json(render_diagnosis(found)))
     else:
         console.print_lines(describe(found))
-    return STATUSES[worst_health(one.health for one in found)]
+    return STATUSES[worst_health(examination.health for examination in found)]
 
 
 def describe(found: Iterable[Examination]) -> Iterator[str]:
@@ -66,17 +66,17 @@ def describe(found: Iterable[Examination]) -> Iterator[str]:
     marks = {Health.FINE: "ok", Health.PROBLEM: "PROBLEM", Health.UNKNOWN: "unknown"}
     named: dict[str, str] = {}
     records: set[str] = set()
-    for one in found:
-        yield f"{one.topic:<12} {marks[one.health]}"
+    for examination in found:
+        yield f"{examination.topic:<12} {marks[examination.health]}"
         by_remedy: dict[str, list[Finding]] = {}
-        for finding in one.findings:
+        for finding in examination.findings:
             by_remedy.setdefault(finding.fix, []).append(finding)
         for remedy, findings in by_remedy.items():
             yield from dict.fromkeys(f"  {finding.meaning}" for finding in findings)
-            topic = named.setdefault(remedy, one.topic)
+            topic = named.setdefault(remedy, examination.topic)
             if remedy:
-                yield f"  -> {remedy}" if topic == one.topic else f"  -> as for {topic}"
-            fixes = [proof_of(finding, one.proofs) for finding in findings]
+                yield f"  -> {remedy}" if topic == examination.topic else f"  -> as for {topic}"
+            fixes = [proof_of(finding, examination.proofs) for finding in findings]
             for record in [fix.record for fix in fixes if fix is not None]:
                 line = f"     {record.name}  {record.rdtype}  {record.value}"
                 if line not in records:

@@ -256,7 +256,7 @@ def _find_ids(inbox: Mailcheck, beginnings: Sequence[str]) -> list[str]:
     known = [mail["id"] for mail in _list_all(inbox)]
     found = []
     for beginning in beginnings:
-        matching = [one for one in known if one.startswith(beginning.lower())]
+        matching = [known_id for known_id in known if known_id.startswith(beginning.lower())]
         if len(matching) != 1:
             number = "no message has" if not matching else f"{len(matching)} messages have"
             raise ConfigError(f"{number} an id that begins with {beginning}")
@@ -354,7 +354,7 @@ def _delete(
     """``mailcheck inbox delete``: by ids, by tag, or the whole inbox."""
     has_one = [bool(ids), options.tag is not None, options.all].count(True) == 1
     # With an option that narrows a list only, less is meant than would be deleted.
-    narrows = any(one is not None for one in (options.query, options.limit, options.page))
+    narrows = any(option is not None for option in (options.query, options.limit, options.page))
     if narrows or not has_one:
         console.print_note("mailcheck: name the mails to delete: ids, --tag TAG or --all")
         return EXIT_USAGE

@@ -106,7 +106,8 @@ class _Program(Parser):
     def format_help(self) -> str:
         """Return the help text with the commands of each group."""
         groups = "".join(
-            f"\n{title}:\n" + "".join(f"  {name:<13}{one.text}\n" for name, one in group.items())
+            f"\n{title}:\n"
+            + "".join(f"  {name:<13}{command.text}\n" for name, command in group.items())
             for title, group in GROUPS.items()
         )
         before, _, rest = super().format_help().partition("\ncommands:\n")
@@ -127,11 +128,11 @@ def make_parser(arguments: Sequence[str]) -> Parser:
     groups = parser.add_subparsers(
         title="commands", required=True, metavar="COMMAND", parser_class=Parser
     )
-    for name, one in COMMANDS.items():
-        command = groups.add_parser(name, help=one.text, aliases=one.aliases)
-        command.examples = one.examples
-        if not {name, *one.aliases}.isdisjoint(arguments):
-            resolve_name(f"mailcheck.cli.{one.complete}")(command)
+    for name, command_row in COMMANDS.items():
+        command = groups.add_parser(name, help=command_row.text, aliases=command_row.aliases)
+        command.examples = command_row.examples
+        if not {name, *command_row.aliases}.isdisjoint(arguments):
+            resolve_name(f"mailcheck.cli.{command_row.complete}")(command)
     return parser
 
 

@@ -129,7 +129,7 @@ class Bridge:
         if isinstance(message, Request):
             self._calls[message.id] = call
         thread = Thread(target=self._pass, args=(call, message, line), daemon=True)
-        self._threads = [*(one for one in self._threads if one.is_alive()), thread]
+        self._threads = [*(running for running in self._threads if running.is_alive()), thread]
         thread.start()
 
     def wait(self, seconds: float) -> None:

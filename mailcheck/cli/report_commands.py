@@ -135,8 +135,8 @@ def _read(names: Iterable[str]) -> _Files:
 
 
 def _end(found: _Files, console: Console, *, has_failures: bool) -> int:
-    for one in found.refused:
-        console.print_note(f"mailcheck: {one.file}: {one.reason}")
+    for file in found.refused:
+        console.print_note(f"mailcheck: {file.file}: {file.reason}")
     if found.refused:
         return EXIT_USAGE
     return EXIT_PROBLEM if has_failures else EXIT_FINE
@@ -179,10 +179,10 @@ async def _dmarc_online(options: argparse.Namespace, console: Console, reactor: 
 def _by_domain(reports: Iterable[AggregateReport]) -> dict[str, tuple[list[ReportedRow], str]]:
     """Return the rows of each domain, and the policy of its newest report."""
     found = {}
-    for domain in dict.fromkeys(one.domain for one in reports):
-        own = [one for one in reports if one.domain == domain]
+    for domain in dict.fromkeys(report.domain for report in reports):
+        own = [report for report in reports if report.domain == domain]
         newest = max(own, key=lambda one: one.begins_at)
-        seen = [seen for one in own for seen in rows_of_report(one, reporter_of(one))]
+        seen = [seen for report in own for seen in rows_of_report(report, reporter_of(report))]
         found[domain] = seen, newest.policy.policy
     return found
 
@@ -194,8 +194,8 @@ def _say_dmarc(
     console: Console,
 ) -> int:
     found.refused += [
-        RefusedFile(one.report_id, "it is a TLS report; read it with mailcheck tls-report")
-        for one in found.tls
+        RefusedFile(tls.report_id, "it is a TLS report; read it with mailcheck tls-report")
+        for tls in found.tls
     ]
     if options.json:
         console.print_json(as_json(render_dmarc_files(found.dmarc, found.refused, shown)))
@@ -204,7 +204,7 @@ def _say_dmarc(
             for problem in report.problems:
                 console.print_line(f"{reporter_of(report)}, report {report.report_id}: {problem}")
         console.print_lines(describe_overviews(shown))
-    return _end(found, console, has_failures=any(one.overview.failing for one in shown))
+    return _end(found, console, has_failures=any(overview.overview.failing for overview in shown))
 
 
 def reporter_of(report: AggregateReport) -> str:
@@ -214,8 +214,8 @@ def reporter_of(report: AggregateReport) -> str:
 
 def describe_overviews(shown: Iterable[ShownOverview]) -> Iterator[Line]:
     """Yield the lines of overviews."""
-    for one in shown:
-        known = one.overview
+    for overview in shown:
+        known = overview.overview
         last = Instant(known.ends_at - DAY)
         days = f"{format_instant(known.begins_at)[:10]} to {format_instant(last)[:10]}"
         yield Painted(known.domain, BOLD), f"  {days}  policy {known.policy or 'unknown'}"
@@ -223,7 +223,7 @@ def describe_overviews(shown: Iterable[ShownOverview]) -> Iterator[Line]:
         yield f"  {known.messages} messages, {known.passing} pass; reported by {reporters}"
         forwarded = f" ({known.forwarded} of them were forwarded)" if known.forwarded else ""
         yield f"  p=reject would stop {known.failing} of them{forwarded}"
-        for sender in one.senders:
+        for sender in overview.senders:
             yield from _describe_sender(sender)
 
 
@@ -248,14 +248,14 @@ def _describe_sender(shown: ShownSender) -> Iterator[Line]:
 def _tls_report(options: argparse.Namespace, console: Console) -> int:
     found = _read(options.files)
     found.refused += [
-        RefusedFile(one.report_id, "it is a DMARC report; read it with mailcheck dmarc")
-        for one in found.dmarc
+        RefusedFile(report.report_id, "it is a DMARC report; read it with mailcheck dmarc")
+        for report in found.dmarc
     ]
     if options.json:
         console.print_json(as_json(render_tls_files(found.tls, found.refused)))
     else:
         console.print_lines(_describe_tls(found.tls))
-    failed = any(policy.failed for one in found.tls for policy in one.policies)
+    failed = any(policy.failed for report in found.tls for policy in report.policies)
     return _end(found, console, has_failures=failed)
 
 

@@ -65,13 +65,20 @@ def list_reports(daemon: Mailcheck, options: argparse.Namespace, console: Consol
         found["reports"],
         f"no {of_kind}reports yet: `mailcheck dmarc plan DOMAIN` says which record requests them",
     )
-    for one in found["reports"]:
-        day = (one["beginsAt"] or one["receivedAt"])[:10]
-        facts = (one["id"], day, one["kind"], one["state"], one["reporter"] or "-", one["domain"])
-        counts = f"{_count(one['messages'], 'message')}, {one['failing']} fail"
-        console.print_line("  ".join(filter(None, (*facts, counts, one["reason"]))))
-        if "letter" in one:
-            console.print_lines(_describe_letter(one["letter"]))
+    for report in found["reports"]:
+        day = (report["beginsAt"] or report["receivedAt"])[:10]
+        facts = (
+            report["id"],
+            day,
+            report["kind"],
+            report["state"],
+            report["reporter"] or "-",
+            report["domain"],
+        )
+        counts = f"{_count(report['messages'], 'message')}, {report['failing']} fail"
+        console.print_line("  ".join(filter(None, (*facts, counts, report["reason"]))))
+        if "letter" in report:
+            console.print_lines(_describe_letter(report["letter"]))
     return EXIT_FINE
 
 
@@ -98,10 +105,12 @@ def delete_reports(daemon: Mailcheck, options: argparse.Namespace, console: Cons
         )
         return EXIT_USAGE
     known: list[str] = []
-    if any(len(one) < SHORT_ID_LENGTH for one in options.ids):
-        known = [one["id"] for one in daemon.request("GET", "/reports", {"limit": 100})["reports"]]
-    for one in [whole_id(beginning, known, "report") for beginning in options.ids]:
-        daemon.request("DELETE", f"/reports/{quote(one, safe='')}")
+    if any(len(beginning_of_id) < SHORT_ID_LENGTH for beginning_of_id in options.ids):
+        known = [
+            report["id"] for report in daemon.request("GET", "/reports", {"limit": 100})["reports"]
+        ]
+    for whole in [whole_id(beginning, known, "report") for beginning in options.ids]:
+        daemon.request("DELETE", f"/reports/{quote(whole, safe='')}")
     deleted = len(options.ids)
     if asked:
         deleted = daemon.request("DELETE", "/reports", asked)["deleted"]
@@ -144,16 +153,17 @@ def describe_plan(plan: dict[str, Any]) -> Iterator[Line]:
             f" {_count(plan['daysWithReports'], 'day')} from {plan['firstDay']} to"
             f" {plan['lastDay']}"
         )
-        for one in plan["simulations"]:
+        for simulation in plan["simulations"]:
             yield (
-                f"  p={one['policy']} would have stopped {one['mine']} of yours,"
-                f" {one['undecided']} of undecided senders, {one['notMine']} of others"
+                f"  p={simulation['policy']} would have stopped {simulation['mine']} of yours,"
+                f" {simulation['undecided']} of undecided senders,"
+                f" {simulation['notMine']} of others"
             )
     for number, step in enumerate(plan["steps"], 1):
         yield ""
         yield from _describe_step(plan["domain"], number, step)
     yield ""
-    yield from (("  ", Painted(one, YELLOW)) for one in plan["doubts"])
+    yield from (("  ", Painted(doubt, YELLOW)) for doubt in plan["doubts"])
     yield from _describe_result(plan)
 
 
@@ -172,8 +182,8 @@ def _describe_step(domain: str, number: int, step: dict[str, Any]) -> Iterator[L
     yield f"  {number}. ", Painted(title, BOLD), count
     yield f"     {step['meaning']}"
     yield f"     {step['fix']}"
-    for one in (*step["records"], *step["patterns"]):
-        yield f"     {one['name']}  {one['type']}  {one['value']}"
+    for record in (*step["records"], *step["patterns"]):
+        yield f"     {record['name']}  {record['type']}  {record['value']}"
     if "guide" in step:
         yield f"     {step['guide']}"
     if step["kind"] == "decide":

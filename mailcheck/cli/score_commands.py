@@ -178,13 +178,13 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
         "--as",
         action="append",
         default=[],
-        choices=[one.id for one in load_profiles()],
+        choices=[profile.id for profile in load_profiles()],
         dest="receivers",
         help="judge the mail by the reply of this receiver; may be repeated",
     )
     parser.add_argument(
         "--fail-on",
-        choices=[one.value for one in (Action.SPAM, Action.DEFER, Action.REJECT)],
+        choices=[choice.value for choice in (Action.SPAM, Action.DEFER, Action.REJECT)],
         default=Action.REJECT.value,
         help="with --as: the mildest action for which the exit status is 1 (default: reject)",
     )
@@ -279,8 +279,8 @@ def _judge_replies(replies: Sequence[Shape], wanted: Sequence[str], fail_on: Act
     The status is undetermined if a missing answer decides, or if the report has no such reply
     because an earlier version wrote it.
     """
-    found = [one for one in replies if one["receiver"] in wanted]
-    known = [one for one in found if one["determined"]]
-    if any(Action(one["action"]).severity >= fail_on.severity for one in known):
+    found = [reply for reply in replies if reply["receiver"] in wanted]
+    known = [verdict for verdict in found if verdict["determined"]]
+    if any(Action(verdict["action"]).severity >= fail_on.severity for verdict in known):
         return EXIT_PROBLEM
     return EXIT_FINE if len(known) == len(set(wanted)) else EXIT_UNDETERMINED

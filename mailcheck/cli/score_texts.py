@@ -44,12 +44,14 @@ def describe_report(report: Shape) -> Iterator[Line]:
         yield "  ", Painted(f"{word:<7}", colour), f"      {'rspamd':<14} {rspamd['detail']}"
     yield from _findings("deductions", report["deductions"])
     others = [
-        one
-        for one in report["findings"]
-        if not one["points"] and one["severity"] in ("error", "warning")
+        finding
+        for finding in report["findings"]
+        if not finding["points"] and finding["severity"] in ("error", "warning")
     ]
     yield from _findings("further findings, without a deduction", others)
-    topics = (topic_of_finding(one["id"], one["check"]) for one in report["deductions"])
+    topics = (
+        topic_of_finding(deduction["id"], deduction["check"]) for deduction in report["deductions"]
+    )
     yield from describe_topics(topics)
     yield ""
     for checklist in report["report"]["checklists"]:
@@ -62,11 +64,11 @@ def _findings(title: str, found: Sequence[Shape]) -> Iterator[Line]:
         return
     yield ""
     yield Painted(title, BOLD)
-    for one in found:
-        cost = f"-{one['points']:.1f}" if one["points"] else "    "
-        yield f"  {cost} {one['meaning']}"
-        yield f"       fix: {one['fix']}"
-        record = one.get("record")
+    for listing in found:
+        cost = f"-{listing['points']:.1f}" if listing["points"] else "    "
+        yield f"  {cost} {listing['meaning']}"
+        yield f"       fix: {listing['fix']}"
+        record = listing.get("record")
         if record is not None:
             yield f"       {record['name']}  {record['type']}  {record['value']}"
 
@@ -97,12 +99,12 @@ def describe_replies(replies: Sequence[Shape]) -> Iterator[Line]:
         return
     yield ""
     yield Painted("replies by the published rules", BOLD)
-    for one in replies:
-        word = Painted(f"{one['action']:<7}", _ACTIONS[one["action"]])
-        yield "  ", word, f" {one['receiver']:<12} {_describe_reply(one)}"
-        if one["action"] != "accept":
-            rule = one["rules"][0]
-            yield f"          {one['explanation']} ({rule['source']}, {rule['date']})"
+    for reply in replies:
+        word = Painted(f"{reply['action']:<7}", _ACTIONS[reply["action"]])
+        yield "  ", word, f" {reply['receiver']:<12} {_describe_reply(reply)}"
+        if reply["action"] != "accept":
+            rule = reply["rules"][0]
+            yield f"          {reply['explanation']} ({rule['source']}, {rule['date']})"
 
 
 def _describe_reply(one: Shape) -> str:
@@ -122,27 +124,27 @@ def describe_checks(checks: Shape) -> Iterator[Line]:
     facts = f"caniemail.com, {compatibility['date']}"
     yield Painted(f"features that mail programs do not support ({facts})", BOLD)
     shares = (
-        f"{one['family']} {one['supported']} of"
-        f" {one['supported'] + one['partial'] + one['unsupported']}"
-        for one in compatibility["clients"]
+        f"{client['family']} {client['supported']} of"
+        f" {client['supported'] + client['partial'] + client['unsupported']}"
+        for client in compatibility["clients"]
     )
     yield f"  full support: {', '.join(shares)}"
-    for one in compatibility["findings"]:
-        lines = ", ".join(str(place["line"]) for place in one["places"])
-        yield "  ", Painted(one["title"], YELLOW), f"  line {lines}"
-        if one["unsupported"]:
-            yield f"       not in: {', '.join(one['unsupported'])}"
-        if one["partial"]:
-            yield f"       partly in: {', '.join(one['partial'])}"
-    for one in compatibility["notJudged"]:
-        what = one["what"].replace("-", " ") + ("" if one["count"] == 1 else "s")
-        yield f"  not judged: {one['count']} {what}: {one['reason']}"
+    for finding in compatibility["findings"]:
+        lines = ", ".join(str(place["line"]) for place in finding["places"])
+        yield "  ", Painted(finding["title"], YELLOW), f"  line {lines}"
+        if finding["unsupported"]:
+            yield f"       not in: {', '.join(finding['unsupported'])}"
+        if finding["partial"]:
+            yield f"       partly in: {', '.join(finding['partial'])}"
+    for entry in compatibility["notJudged"]:
+        what = entry["what"].replace("-", " ") + ("" if entry["count"] == 1 else "s")
+        yield f"  not judged: {entry['count']} {what}: {entry['reason']}"
     if accessibility["findings"]:
         yield ""
         yield Painted("accessibility", BOLD)
-    for one in accessibility["findings"]:
-        yield f"       {one['meaning']}"
-        yield f"       fix: {one['fix']}"
+    for finding in accessibility["findings"]:
+        yield f"       {finding['meaning']}"
+        yield f"       fix: {finding['fix']}"
 
 
 def describe_pressed(pressed: Shape) -> Iterator[Line]:

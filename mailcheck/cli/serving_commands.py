@@ -203,9 +203,9 @@ async def _can_sign_in(console: Console, reactor: Any) -> bool:
     from mailcheck.checks.findings import Severity
 
     found = await examine_company(console.config, reactor)
-    for one in found:
-        console.print_note(f"[oidc] {one.meaning}\n  -> {one.fix}")
-    return all(one.severity is not Severity.ERROR for one in found)
+    for finding in found:
+        console.print_note(f"[oidc] {finding.meaning}\n  -> {finding.fix}")
+    return all(found_finding.severity is not Severity.ERROR for found_finding in found)
 
 
 def _could_start(console: Console) -> bool:

@@ -69,21 +69,21 @@ def add_watches(daemon: Mailcheck, options: argparse.Namespace, console: Console
     choice |= {name: value for name, value in chosen.items() if value}
     found: dict[str, list[Any]] = {"made": [], "refused": [], "newWebhooks": []}
     for begin in range(0, len(targets), AT_ONCE):
-        wanted = [{"target": one, **choice} for one in targets[begin : begin + AT_ONCE]]
+        wanted = [{"target": target, **choice} for target in targets[begin : begin + AT_ONCE]]
         answer = daemon.request("POST", "/watches/many", body={"watches": wanted})
         for name, some in found.items():
             some += answer[name]
     if options.json:
         console.print_text(json.dumps(found))
     else:
-        for one in found["made"]:
-            console.print_line(f"{one['id']}  {one['target']}")
-        for one in found["newWebhooks"]:
-            console.print_line(f"{one['url']}  {one['secret']}")
+        for made in found["made"]:
+            console.print_line(f"{made['id']}  {made['target']}")
+        for webhook in found["newWebhooks"]:
+            console.print_line(f"{webhook['url']}  {webhook['secret']}")
         if found["newWebhooks"]:
             console.print_note("save each secret: it signs the events, and is shown only once")
-        for one in found["refused"]:
-            console.print_note(f"mailcheck: {one['target']}: {one['error']}")
+        for refused in found["refused"]:
+            console.print_note(f"mailcheck: {refused['target']}: {refused['error']}")
     return EXIT_PROBLEM if found["refused"] else EXIT_FINE
 
 
@@ -94,9 +94,9 @@ def list_watches(daemon: Mailcheck, options: argparse.Namespace, console: Consol
         console.print_text(json.dumps({"watches": watches, "openAlerts": alerts}))
     else:
         console.explain_empty(watches, "nothing is watched yet: mailcheck watch add DOMAIN")
-        for one in watches:
-            state = "paused" if one["paused"] else f"every {one['everyMinutes']} min"
-            console.print_line(f"{one['id']}  {one['target']}  {state}")
+        for watch in watches:
+            state = "paused" if watch["paused"] else f"every {watch['everyMinutes']} min"
+            console.print_line(f"{watch['id']}  {watch['target']}  {state}")
         console.print_lines(map(_alert_line, alerts))
     return EXIT_PROBLEM if alerts else EXIT_FINE
 
@@ -117,7 +117,7 @@ def show_watch(daemon: Mailcheck, options: argparse.Namespace, console: Console)
             console.print_line(f"score {shown['score']} ({shown['grade']})")
         console.print_lines(map(_alert_line, open_alerts))
         known = {alert["sentence"] for alert in open_alerts}
-        others = (one["sentence"] for one in shown["problems"])
+        others = (problem["sentence"] for problem in shown["problems"])
         console.print_lines(sentence for sentence in others if sentence not in known)
         if shown["undetermined"]:
             console.print_line(f"could not be determined: {', '.join(shown['undetermined'])}")
@@ -125,12 +125,12 @@ def show_watch(daemon: Mailcheck, options: argparse.Namespace, console: Console)
             if host["uptime"] is not None:
                 share = f"{host['uptime']:.2%}"
                 console.print_line(f"{host['host']} was reachable for {share} of the time")
-        for one in shown["receivers"]:
-            if one["problem"]:
-                where = f"{one['to']} ({one['state']})"
-                console.print_line(f"alerts do not reach {where}: {one['problem']}")
-        for one in reversed(history["changes"][-CHANGES:]):
-            console.print_line(f"{_moment(one['at'])}  {one['sentence']}")
+        for receiver in shown["receivers"]:
+            if receiver["problem"]:
+                where = f"{receiver['to']} ({receiver['state']})"
+                console.print_line(f"alerts do not reach {where}: {receiver['problem']}")
+        for change in reversed(history["changes"][-CHANGES:]):
+            console.print_line(f"{_moment(change['at'])}  {change['sentence']}")
     return EXIT_PROBLEM if open_alerts else EXIT_FINE
 
 
@@ -155,7 +155,7 @@ def _all(daemon: Mailcheck) -> tuple[list[Any], list[Any]]:
 def _path(daemon: Mailcheck, named: str) -> str:
     """Return the path of a watch, which is named by its target or its id."""
     watches, _ = _all(daemon)
-    known = {one["target"]: one["id"] for one in watches}
+    known = {watch["target"]: watch["id"] for watch in watches}
     found = known.get(named.lower().rstrip("."))
     if found is None and "." in named:
         raise WatchNotFound(f"{named} is not watched; `mailcheck watch list` shows what is")

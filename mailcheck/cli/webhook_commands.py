@@ -54,26 +54,30 @@ def add_webhook_commands(parser: argparse.ArgumentParser) -> None:
         ("secret", "create and print a new secret; the old one stays valid for a day", _rotate),
         ("remove", "delete the webhook", _remove),
     ):
-        one = commands.add_parser(name, help=text)
-        one.add_argument("id", help="the webhook's id, as `mailcheck webhook list` shows it")
+        command = commands.add_parser(name, help=text)
+        command.add_argument("id", help="the webhook's id, as `mailcheck webhook list` shows it")
         if name == "test":
-            one.add_argument(
+            command.add_argument(
                 "--event",
                 choices=[kind.value for kind in EventKind],
                 help="event to send, for a webhook with the format of a provider",
             )
-            one.add_argument("--message", metavar="ID", help="send this mail instead of a sample")
+            command.add_argument(
+                "--message", metavar="ID", help="send this mail instead of a sample"
+            )
         if name == "replay":
-            one.add_argument(
+            command.add_argument(
                 "--after",
                 metavar="CURSOR",
                 default="c0",
                 help="default: all mail in the inbox",
             )
-        parsers.append((one, do))
-    for one, do in parsers:
-        set_daemon_command(one, do)
-        one.add_argument("--json", action="store_true", help="print JSON, as the API returns it")
+        parsers.append((command, do))
+    for command, do in parsers:
+        set_daemon_command(command, do)
+        command.add_argument(
+            "--json", action="store_true", help="print JSON, as the API returns it"
+        )
 
 
 def _add(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
@@ -98,10 +102,21 @@ def _list(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> in
         console.print_text(json.dumps(found))
         return EXIT_FINE
     console.explain_empty(found["webhooks"], "no webhooks yet: mailcheck webhook add URL")
-    for one in found["webhooks"]:
-        wanted = [f"{name}={value}" for name, value in one["filter"].items()]
-        problem = [f"({one['failures']} failures: {one['problem']})"] if one["problem"] else []
-        words = [one["id"], one["state"], one["cursor"], one["url"], *wanted, *problem]
+    for webhook in found["webhooks"]:
+        wanted = [f"{name}={value}" for name, value in webhook["filter"].items()]
+        problem = (
+            [f"({webhook['failures']} failures: {webhook['problem']})"]
+            if webhook["problem"]
+            else []
+        )
+        words = [
+            webhook["id"],
+            webhook["state"],
+            webhook["cursor"],
+            webhook["url"],
+            *wanted,
+            *problem,
+        ]
         console.print_line("  ".join(words))
     return EXIT_FINE
 
@@ -163,7 +178,7 @@ def _tell(answer: dict[str, Any], options: argparse.Namespace, console: Console,
 def _path(inbox: Mailcheck, options: argparse.Namespace, more: str = "") -> str:
     webhook_id = options.id
     if len(webhook_id) < SHORT_ID_LENGTH:
-        known = [one["id"] for one in inbox.request("GET", PATH)["webhooks"]]
+        known = [webhook["id"] for webhook in inbox.request("GET", PATH)["webhooks"]]
         webhook_id = whole_id(webhook_id, known, "webhook")
     return f"{PATH}/{quote(webhook_id, safe='')}{more}"
 

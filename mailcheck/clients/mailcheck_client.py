@@ -145,8 +145,9 @@ class PoorScore(MailcheckError, AssertionError):
     def __init__(self, report: Mapping[str, Any], at_least: float) -> None:
         self.report = report
         lines = [f"the mail scores {report['score']:g} of 10, but {at_least:g} is required"]
-        for one in report.get("deductions", []):
-            lines.append(f"  -{one['points']:g} {one['id']}: {one.get('fix') or one['meaning']}")
+        for deduction in report.get("deductions", []):
+            advice = deduction.get("fix") or deduction["meaning"]
+            lines.append(f"  -{deduction['points']:g} {deduction['id']}: {advice}")
         super().__init__("\n".join(lines), 200, report)
 
 
@@ -236,7 +237,9 @@ class Mail(dict[str, Any]):
     @property
     def attachments(self) -> list[Attachment]:
         """The attachments in the order of the mail."""
-        return [Attachment(self._client, self["id"], one) for one in self["attachments"]]
+        return [
+            Attachment(self._client, self["id"], attachment) for attachment in self["attachments"]
+        ]
 
     def eml(self) -> bytes:
         """Return the exact bytes of the mail."""

@@ -37,5 +37,5 @@ def render_example() -> str:
 
 def _render(value: Any) -> str:
     if isinstance(value, tuple):
-        return "[" + ", ".join(json.dumps(one) for one in value) + "]"
+        return "[" + ", ".join(json.dumps(item) for item in value) + "]"
     return json.dumps(value)

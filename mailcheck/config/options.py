@@ -1030,6 +1030,6 @@ class NamedOption(NamedTuple):
 
 def options_of(section: Struct | type[Struct]) -> Iterator[NamedOption]:
     """List the options of a section of the configuration, in the order of the file."""
-    for one in fields(section):
-        (described,) = one.type.__metadata__
-        yield NamedOption(one.name, one.default, described)
+    for field in fields(section):
+        (described,) = field.type.__metadata__
+        yield NamedOption(field.name, field.default, described)

@@ -133,7 +133,7 @@ def _explain_variable(variable: str, known: Collection[str], sections: Mapping[s
             return _explain_option(
                 variable.removeprefix(prefix).lower(), names, partial(variable_name, section)
             )
-    bare = {one.removeprefix(ENVIRONMENT_PREFIX): one for one in known}
+    bare = {name.removeprefix(ENVIRONMENT_PREFIX): name for name in known}
     similar = nearest_word(variable.removeprefix(ENVIRONMENT_PREFIX), bare)
     return f"did you mean {bare[similar]}?" if similar else _SEE_OPTIONS
 

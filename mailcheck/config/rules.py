@@ -275,7 +275,7 @@ def _is_own_listener(config: Config, relay: str) -> bool:
     smtp, mailpit = config.smtp, config.mailpit
     own = (*smtp.listen, *smtp.submission_listen, *smtp.broken_tls_listen, *mailpit.smtp_listen)
     listens = map(parse_listen_address, own)
-    return any(one.port == port and host in (*_LOOPBACK, one.host) for one in listens)
+    return any(address.port == port and host in (*_LOOPBACK, address.host) for address in listens)
 
 
 def _check_relay_login(section: str, options: AlertOptions | ReleaseOptions) -> Iterator[Problem]:

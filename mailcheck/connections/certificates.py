@@ -107,7 +107,7 @@ class ReloadableCertificate:
     def _file_states(self) -> tuple[tuple[int, int, int], ...]:
         """Return values that change when a file is rewritten or replaced."""
         found = [path.stat() for path in self._paths]
-        return tuple((one.st_ino, one.st_mtime_ns, one.st_size) for one in found)
+        return tuple((status.st_ino, status.st_mtime_ns, status.st_size) for status in found)
 
 
 def find_self_signed(
@@ -215,8 +215,8 @@ def _sign(folder: Path, host_names: Sequence[str], today: datetime.datetime) -> 
             serialization.NoEncryption(),
         ),
     )
-    for path, one in ((AUTHORITY_FILE, authority), (CERTIFICATE_FILE, certificate)):
-        (folder / path).write_bytes(one.public_bytes(serialization.Encoding.PEM))
+    for path, pem in ((AUTHORITY_FILE, authority), (CERTIFICATE_FILE, certificate)):
+        (folder / path).write_bytes(pem.public_bytes(serialization.Encoding.PEM))
 
 
 def _builder(

@@ -31,7 +31,7 @@ class AllowedRecipients(Struct, frozen=True):
     def of(self, account_name: str) -> tuple[str, ...]:
         """Return the addresses and domains of an account, and those of all accounts."""
         own, common = (self.of_account.get(name, ()) for name in (account_name, EVERY_ACCOUNT))
-        return tuple(dict.fromkeys(one.lower() for one in (*own, *common)))
+        return tuple(dict.fromkeys(name.lower() for name in (*own, *common)))
 
     def has(self, address: str, account_name: str) -> bool:
         """Return whether an account may send mail to an address. Subdomains are not included."""

@@ -140,16 +140,16 @@ class MessageContent:
     @property
     def files(self) -> list[AttachmentFacts]:
         """The attachments, without pictures that the HTML shows inline."""
-        if not any(one.content_id for one in self.attachments):
+        if not any(attachment.content_id for attachment in self.attachments):
             return list(self.attachments)
         shown = {content_id_key(found) for found in _CONTENT_ID.findall(self.html)}
         return [
-            one
-            for one in self.attachments
+            attachment
+            for attachment in self.attachments
             if not (
-                one.content_id
-                and one.content_type.startswith("image/")
-                and content_id_key(one.content_id) in shown
+                attachment.content_id
+                and attachment.content_type.startswith("image/")
+                and content_id_key(attachment.content_id) in shown
             )
         ]
 
@@ -157,9 +157,9 @@ class MessageContent:
     def media_types(self) -> dict[str, str]:
         """The content types of the parts that the HTML can show, by folded Content-ID."""
         return {
-            content_id_key(one.content_id): one.content_type
-            for one in self.attachments
-            if one.content_id
+            content_id_key(attachment.content_id): attachment.content_type
+            for attachment in self.attachments
+            if attachment.content_id
         }
 
     @property
@@ -175,7 +175,11 @@ class MessageContent:
     @property
     def app_links(self) -> list[str]:
         """Links with URL schemes of apps. They are shown as text and are not clickable."""
-        return [one.value for one in self.candidates if one.kind is CandidateKind.APP_LINK]
+        return [
+            candidate.value
+            for candidate in self.candidates
+            if candidate.kind is CandidateKind.APP_LINK
+        ]
 
     @property
     def extracted(self) -> Extracted:

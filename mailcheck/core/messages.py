@@ -39,7 +39,7 @@ _encode_delivery = msgpack.Encoder().encode
 
 def keywords_in(flags: str) -> list[str]:
     """Return the keywords, as IMAP writes them, among flags that are separated by spaces."""
-    return [one for one in flags.split() if not one.startswith("\\")]
+    return [word for word in flags.split() if not word.startswith("\\")]
 
 
 def encode_keyword(text: str) -> str:

@@ -52,13 +52,13 @@ class TagLimit(Struct, frozen=True):
         folded = fold_tag(tag)
         if self.prefix is not None and folded.startswith(fold_tag(self.prefix)):
             return True
-        return folded in {fold_tag(one) for one in self.tags}
+        return folded in {fold_tag(own) for own in self.tags}
 
     def allows_any_in(self, prefix: str) -> bool:
         """Return whether some tag that begins with a prefix is one of these."""
         folded, own = fold_tag(prefix), fold_tag(self.prefix or "")
         tags = [*self.tags, *([own] if own else [])]
-        return self.allows_all_in(prefix) or any(fold_tag(one).startswith(folded) for one in tags)
+        return self.allows_all_in(prefix) or any(fold_tag(tag).startswith(folded) for tag in tags)
 
     def allows_all_in(self, prefix: str) -> bool:
         """Return whether every tag that begins with a prefix is one of these."""
@@ -92,7 +92,7 @@ class Rights(Struct, frozen=True):
 
     def missing(self, scopes: Iterable[Scope]) -> list[Scope]:
         """Return those of the scopes that the caller does not have."""
-        return [one for one in scopes if self.scopes is not None and one not in self.scopes]
+        return [scope for scope in scopes if self.scopes is not None and scope not in self.scopes]
 
     def require(self, scopes: Iterable[Scope]) -> None:
         """Check that the caller has these scopes.

@@ -20,4 +20,8 @@ def has_older_distribution(folders: Sequence[str]) -> bool:
     :param folders: where packages are installed.
     """
     found = distributions(name="mailcheck", path=list(folders))
-    return any(str(file).startswith("mailcheck/") for one in found for file in one.files or ())
+    return any(
+        str(file).startswith("mailcheck/")
+        for distribution in found
+        for file in distribution.files or ()
+    )

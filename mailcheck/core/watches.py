@@ -64,7 +64,9 @@ class QuietTime(Struct, frozen=True):
 
     def __str__(self) -> str:
         """Return the form in which it is configured: ``22:00-06:30``."""
-        first, last = (f"{one // 60:02}:{one % 60:02}" for one in (self.begins, self.ends))
+        first, last = (
+            f"{minutes // 60:02}:{minutes % 60:02}" for minutes in (self.begins, self.ends)
+        )
         return f"{first}-{last}"
 
 

@@ -120,7 +120,9 @@ class Processes(Service):
         ]
         reports = [(number, await answer) for number, answer in asked]
         problems = [
-            f"process {number + 1}: {one.problem}" for number, one in reports if one.problem
+            f"process {number + 1}: {report.problem}"
+            for number, report in reports
+            if report.problem
         ]
         return next(iter(problems), "")
 

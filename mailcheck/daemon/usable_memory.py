@@ -25,8 +25,8 @@ def usable_memory(
     """
     if machine is None:
         machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    limits = [one for folder in _folders(cgroup, root) for one in _limits_of(folder)]
-    return min([one for one in limits if one < machine], default=machine // SHARE)
+    limits = [limit for folder in _folders(cgroup, root) for limit in _limits_of(folder)]
+    return min([limit for limit in limits if limit < machine], default=machine // SHARE)
 
 
 def _folders(cgroup: Path, root: Path) -> Iterator[Path]:
@@ -42,7 +42,7 @@ def _folders(cgroup: Path, root: Path) -> Iterator[Path]:
         # A path of the host is not there in a container, whose own cgroup is the root.
         for mount in mounts:
             own = mount / path.lstrip("/")
-            yield from (one for one in (own, *own.parents) if one.is_relative_to(mount))
+            yield from (folder for folder in (own, *own.parents) if folder.is_relative_to(mount))
 
 
 def _limits_of(folder: Path) -> Iterator[int]:

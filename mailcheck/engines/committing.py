@@ -53,7 +53,7 @@ class LockedInboxes:
         """Return the inboxes that another writer still keeps locked, without waiting."""
         now = self._seconds()
         self._skipped_until = {
-            one: until for one, until in self._skipped_until.items() if now < until
+            account_id: until for account_id, until in self._skipped_until.items() if now < until
         }
         suspect = set(accounts) if self._are_all_suspect else self._skipped_until.keys() & accounts
         if not suspect:

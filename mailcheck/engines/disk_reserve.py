@@ -118,7 +118,7 @@ class FileReserve:
             # Take more if possible, so that most commits need no new blocks.
             wanted = octets + spare - start
             more = (self.spare, self.spare // 2, self.spare // 4, 0)
-            if not any(_has_allocated(self._file, start, wanted + one) for one in more):
+            if not any(_has_allocated(self._file, start, wanted + extra) for extra in more):
                 raise StoreFull("the server's disk is full; try again later")
         self._octets = octets
 

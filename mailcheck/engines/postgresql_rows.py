@@ -55,7 +55,7 @@ def _array(values: Sequence[Value], kind: str) -> bytes:
     """Return values as an array literal."""
     try:
         if kind == BYTEA:
-            written = ",".join(rf'"\\x{one.hex()}"' for one in values)  # type: ignore[union-attr]
+            written = ",".join(rf'"\\x{value.hex()}"' for value in values)  # type: ignore[union-attr]
             written = f"{{{written}}}"
         elif kind == TEXT:
             written = f'{{"{_plain_texts(values)}"}}'

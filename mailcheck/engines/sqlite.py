@@ -195,7 +195,7 @@ class SqliteEngine(DatabaseEngine):
         path = Path(self._path)
         if not path.is_file() or path.stat().st_size:
             return
-        left = [str(one) for one in self._state_files if one.is_file() and one.stat().st_size]
+        left = [str(file) for file in self._state_files if file.is_file() and file.stat().st_size]
         if left:
             raise StoreDamaged(
                 f"{path} has 0 bytes, but it contained a database, since {left[0]} exists. Restore "
@@ -224,7 +224,7 @@ class SqliteEngine(DatabaseEngine):
         writer = self._opened_writer()
         with suppress(StoreUnavailable):  # for the next mail, if the file has room for the log
             await self._writer_worker.run(writer.restart_log)
-        others = [one for one in group if not isinstance(one.work, MailWork)]
+        others = [queued for queued in group if not isinstance(queued.work, MailWork)]
         done = iter(await self._commit_others(writer, others))
         return [
             failure.value if isinstance(write.work, MailWork) else next(done) for write in group
@@ -239,9 +239,9 @@ class SqliteEngine(DatabaseEngine):
             with suppress(StoreUnavailable):
                 return await self._writer_worker.run(_from_reserve(writer, group))
         outcomes: list[Outcome] = []
-        for one in group:
+        for queued in group:
             try:
-                outcomes += await self._writer_worker.run(_from_reserve(writer, [one]))
+                outcomes += await self._writer_worker.run(_from_reserve(writer, [queued]))
             except StoreUnavailable as refused:
                 outcomes.append(refused)
         return outcomes

@@ -93,7 +93,7 @@ class FetchMessages:
         self._needs_structure = "ENVELOPE" in names or "BODYSTRUCTURE" in names
         self._needs_mail = "BODY" in names or not all(map(_is_slice, fetch.sections))
         self._marks_read = not selected.is_read_only and any(
-            not one.is_peek and one.kind != "BINARY.SIZE" for one in fetch.sections
+            not section.is_peek and section.kind != "BINARY.SIZE" for section in fetch.sections
         )
 
     async def run(self, uids: Sequence[Position]) -> None:
@@ -103,7 +103,7 @@ class FetchMessages:
         """
         has_mails = self._needs_mail or self._fetch.sections
         size = MAILS_AT_ONCE if has_mails else FACTS_AT_ONCE
-        has_whole = any(not one.part and not one.text for one in self._fetch.sections)
+        has_whole = any(not section.part and not section.text for section in self._fetch.sections)
         for first in range(0, len(uids), size):
             messages = await self._read(uids[first : first + size])
             if has_mails:
@@ -160,33 +160,37 @@ class FetchMessages:
             found = await self._mailboxes.structured(self._caller, uids)
             messages = [_Message(entry, structure) for entry, structure in found]
         else:
-            messages = [_Message(one) for one in await self._mailboxes.entries(self._caller, uids)]
+            messages = [
+                _Message(entry) for entry in await self._mailboxes.entries(self._caller, uids)
+            ]
         since = self._fetch.changed_since
         if since is not None:
-            messages = [one for one in messages if one.entry.marks.mod_sequence > since]
+            messages = [message for message in messages if message.entry.marks.mod_sequence > since]
         if self._marks_read:
             messages = await self._mark_read(messages)
         if not self._needs_mail or not messages:
             return messages
-        beginnings = await self._mailboxes.beginnings([one.entry for one in messages], SMALL)
+        beginnings = await self._mailboxes.beginnings(
+            [message.entry for message in messages], SMALL
+        )
         return [
-            _Message(one.entry, one.structure, beginnings[one.entry.delivery_id])
-            for one in messages
-            if one.entry.delivery_id in beginnings
+            _Message(message.entry, message.structure, beginnings[message.entry.delivery_id])
+            for message in messages
+            if message.entry.delivery_id in beginnings
         ]
 
     async def _mark_read(self, messages: list[_Message]) -> list[_Message]:
-        unseen = [one.entry.position for one in messages if not one.entry.marks.is_read]
+        unseen = [message.entry.position for message in messages if not message.entry.marks.is_read]
         if not unseen:
             return messages
         result = await self._mailboxes.mark(self._caller, unseen, Marking.ADD, frozenset({SEEN}))
         self._selected.note_own(result.marked)
-        marked = {one.position: one for one in result.marked}
+        marked = {marks.position: marks for marks in result.marked}
         return [
-            _Message(one.entry.with_marks(marked[one.entry.position]), one.structure)
-            if one.entry.position in marked
-            else one
-            for one in messages
+            _Message(message.entry.with_marks(marked[message.entry.position]), message.structure)
+            if message.entry.position in marked
+            else message
+            for message in messages
         ]
 
     async def _respond(self, message: _Message) -> None:

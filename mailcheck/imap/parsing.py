@@ -186,7 +186,7 @@ def _select(scanner: Scanner, *, is_examine: bool) -> Select:
     scanner.space()
     mailbox = scanner.astring()
     parameters = scanner.items(scanner.word) if scanner.skip(b" ") else []
-    unknown = [one for one in parameters if one != "CONDSTORE"]
+    unknown = [parameter for parameter in parameters if parameter != "CONDSTORE"]
     if unknown:
         raise SyntaxProblem(f"{unknown[0][:30]} is not a parameter of SELECT")
     return Select(mailbox, is_examine, bool(parameters))
@@ -356,7 +356,7 @@ def _fetch(scanner: Scanner, *, is_uid: bool) -> Fetch:
         raise SyntaxProblem(f"FETCH may have at most {MAX_SECTIONS} sections")
     # Equal sections would only be sent twice. BODY[] beside BODY.PEEK[] still marks as read.
     peeks_first = sorted(sections, key=lambda one: one.is_peek, reverse=True)
-    distinct = {(one.label, one.partial): one for one in peeks_first}
+    distinct = {(section.label, section.partial): section for section in peeks_first}
     return Fetch(
         numbers,
         tuple(dict.fromkeys(attributes)),
@@ -407,7 +407,7 @@ def _section(scanner: Scanner, name: str) -> Section:
     label = kind.encode("ascii") + b"[" + written + b"]"
     if partial_range is not None:
         label += b"<%d>" % partial_range[0]
-    names = frozenset(one.decode("latin-1").lower() for one in fields)
+    names = frozenset(field.decode("latin-1").lower() for field in fields)
     return Section(kind, label, tuple(part), text, names, partial_range, "PEEK" in name)
 
 

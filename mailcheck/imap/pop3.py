@@ -150,7 +150,7 @@ class Session:
             last = min(number + LOOK_AHEAD, len(self.positions) + 1)
             wanted = self.positions_of(list(range(number, last)))
             found = await mailboxes.entries(self.caller, wanted)
-            self._ahead = {one.position: one for one in found}
+            self._ahead = {entry.position: entry for entry in found}
         if position not in self._ahead:
             raise MessageNotFound
         return self._ahead[position]
@@ -271,12 +271,12 @@ class Pop3Connection(ServedConnection):
             credentials.user, credentials.password, self.client_ip, (Scope.INBOX_READ,)
         )
         state = await self.mailboxes.open(caller, ANY)
-        positions = [Position(one) for one in state.positions]
+        positions = [Position(position) for position in state.positions]
         found = await self.mailboxes.entries(caller, positions)
         return Session(
             caller,
-            array("Q", [one.position for one in found]),
-            array("Q", [one.size + one.added_octets for one in found]),
+            array("Q", [entry.position for entry in found]),
+            array("Q", [entry.size + entry.added_octets for entry in found]),
         )
 
     def _enter(self, session: Session) -> None:
@@ -409,7 +409,7 @@ def capa(connection: Pop3Connection, argument: bytes) -> None:
     if connection.session is None and connection.certificate is not None:
         offers.append("STLS")
     offers.append("IMPLEMENTATION mailcheck")
-    lines = "".join(f"{one}\r\n" for one in offers)
+    lines = "".join(f"{offer}\r\n" for offer in offers)
     connection.reply(f"+OK capabilities\r\n{lines}.\r\n".encode("ascii"))
 
 
@@ -495,7 +495,7 @@ async def _ids(session: Session, mailboxes: Mailboxes) -> AsyncIterator[bytes]:
         some = numbers[first : first + MAX_LISTED]
         number_at = dict(zip(session.positions_of(some), some, strict=True))
         found = await mailboxes.entries(session.caller, list(number_at))
-        text = "".join(f"{number_at[one.position]} {one.id}\r\n" for one in found)
+        text = "".join(f"{number_at[entry.position]} {entry.id}\r\n" for entry in found)
         yield text.encode("ascii")
     yield b".\r\n"
 

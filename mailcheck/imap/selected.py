@@ -62,8 +62,8 @@ class Selected:
             return []
         found: list[tuple[int, int]] = []
         last = self._uids[-1] if is_uid else len(self._uids)
-        for one, other in numbers:
-            low, high = sorted((last if one is None else one, last if other is None else other))
+        for start, end in numbers:
+            low, high = sorted((last if start is None else start, last if end is None else end))
             if is_uid:
                 found.append((bisect_left(self._uids, low), bisect_right(self._uids, high)))
             else:
@@ -81,12 +81,12 @@ class Selected:
         if numbers is None:
             return True
         count = len(self._uids)
-        return all((one or 1) <= count and (other or 1) <= count for one, other in numbers)
+        return all((start or 1) <= count and (end or 1) <= count for start, end in numbers)
 
     def note_own(self, marked: Sequence[Marks]) -> None:
         """Record marks that this client has set and knows."""
-        for one in marked:
-            self._own[one.position] = one.mod_sequence
+        for marks in marked:
+            self._own[marks.position] = marks.mod_sequence
 
     def forget(self, uids: Sequence[Position]) -> list[bytes]:
         """Remove messages that were deleted; return the responses that say so."""

@@ -190,9 +190,13 @@ class Session:
 
     async def _enable(self, command: Enable) -> str:
         """Enable extensions (RFC 9051 6.3.1)."""
-        new = [one for one in dict.fromkeys(command.capabilities) if one in ENABLED]
+        new = [
+            capability
+            for capability in dict.fromkeys(command.capabilities)
+            if capability in ENABLED
+        ]
         self._enabled.update(new)
-        names = ["IMAP4rev2" if one == "IMAP4REV2" else one for one in new]
+        names = ["IMAP4rev2" if capability == "IMAP4REV2" else capability for capability in new]
         self._client.send(" ".join(["* ENABLED", *names]).encode("ascii") + CRLF)
         if "CONDSTORE" in new:
             self._tell_mod_sequence()
@@ -225,8 +229,10 @@ class Session:
         may_write = scopes is None or Scope.INBOX_WRITE in scopes
         is_read_only = command.is_examine or not may_write
         selected = Selected(mailbox, state, is_read_only=is_read_only)
-        known = {one.lower() for one in ALL_FLAGS}
-        flags = frozenset((*ALL_FLAGS, *(one for one in keywords if one.lower() not in known)))
+        known = {flag.lower() for flag in ALL_FLAGS}
+        flags = frozenset(
+            (*ALL_FLAGS, *(keyword for keyword in keywords if keyword.lower() not in known))
+        )
         selected.keywords = flags
         lines = [b"* FLAGS " + write_flags(flags)]
         lines.append(b"* %d EXISTS" % len(selected))
@@ -456,10 +462,10 @@ class Session:
 
     def _tell_keywords(self, selected: Selected, marked: Sequence[Marks]) -> None:
         """Send the flags of the mailbox if there is a new keyword (RFC 9051 7.3.5)."""
-        known = {one.lower() for one in selected.keywords}
-        new = {one.lower(): one for marks in marked for one in marks.all_flags}
+        known = {keyword.lower() for keyword in selected.keywords}
+        new = {flag.lower(): flag for marks in marked for flag in marks.all_flags}
         if not known.issuperset(new):
-            selected.keywords |= {one for key, one in new.items() if key not in known}
+            selected.keywords |= {value for key, value in new.items() if key not in known}
             self._client.send(b"* FLAGS " + write_flags(selected.keywords) + CRLF)
 
     async def _copy(self, command: Copy) -> str:

@@ -28,8 +28,8 @@ async def run_all(*coroutines: Coroutine[Any, Any, Any]) -> list[Any]:
     try:
         return await gatherResults(running, consumeErrors=True)
     except BaseException as failure:
-        for one in running:
-            one.cancel()
+        for deferred in running:
+            deferred.cancel()
         raise getattr(getattr(failure, "subFailure", None), "value", failure) from None
 
 

@@ -136,9 +136,15 @@ class DnsEvaluator(Struct):
     def records_at(self, name: str, rdtype: str) -> tuple[Rdata, ...]:
         """Return the known records of a name, including records found through an alias."""
         seen = self._seen(self.answers)
-        known = [one for one in self.answers.known if one.rdtype == rdtype]
-        answers = (seen.lookup(one.name, rdtype) for one in (DnsQuestion(name, rdtype), *known))
-        found = (one.records for one in answers if one is not None and final_name_of(one) == name)
+        known = [question for question in self.answers.known if question.rdtype == rdtype]
+        answers = (
+            seen.lookup(question.name, rdtype) for question in (DnsQuestion(name, rdtype), *known)
+        )
+        found = (
+            answer.records
+            for answer in answers
+            if answer is not None and final_name_of(answer) == name
+        )
         return next(found, ())
 
     def _seen(self, answers: Answers) -> Answers:

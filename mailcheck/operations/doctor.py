@@ -71,7 +71,9 @@ class Doctor:
     async def examine(self) -> tuple[Examination, ...]:
         """Examine all topics."""
         return tuple(
-            await run_all(*(self._examine(topic, one) for topic, one in self._examiners.items()))
+            await run_all(
+                *(self._examine(topic, examine) for topic, examine in self._examiners.items())
+            )
         )
 
     async def _examine(self, topic: str, examiner: Examine) -> Examination:

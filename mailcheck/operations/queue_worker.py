@@ -81,8 +81,8 @@ class QueueWorker(ABC, Generic[Id, Job]):
         self._is_running = False
         await self._polling
         under_way = list(self._under_way.values())
-        for one in under_way:
-            one.cancel()
+        for deferred in under_way:
+            deferred.cancel()
         ended = DeferredList(under_way).addTimeout(GRACE, self._clock)
         await ended.addErrback(lambda failure: failure.trap(DeferredTimeout))
         try:

@@ -51,9 +51,9 @@ async def verify_fixes(before: Outcome, judge: Judge, evaluator: DnsEvaluator) -
     proving = _Proving(before, judge, evaluator)
     proofs: dict[tuple[str, str], ProvenFix] = {}
     mendable = [
-        one
-        for one in before.findings
-        if one.candidate_records and one.severity is not Severity.UNDETERMINED
+        found
+        for found in before.findings
+        if found.candidate_records and found.severity is not Severity.UNDETERMINED
     ]
     for _ in range(TURNS):
         for finding in mendable:
@@ -105,7 +105,7 @@ class _Proving:
             state = None if rival is None else await self._try(rival)
             return None if state is not None and _undoes(state, alone) else fix
         shown = _together(self._accepted.values())
-        others = _together(one for one in self._accepted.values() if one is not rival)
+        others = _together(changes for changes in self._accepted.values() if changes is not rival)
         if not others:
             return None
         state, both = await self._try(shown), await self._try(_together((others, attempt)))
@@ -123,7 +123,7 @@ class _Proving:
             state = await self._try(other)
             if alone is None or both is None or state is None:
                 return False
-            if any(find_failing(one, both) for one in (self._before, state, alone)):
+            if any(find_failing(outcome, both) for outcome in (self._before, state, alone)):
                 return False
         return True
 
@@ -148,8 +148,8 @@ class _Proving:
         change = attempt[0]
         published = self._evaluator.records_at(*change.rrset_key)
         # The replaced values, as they are shown in a zone editor.
-        removed = tuple(format_rdata(one) for one in published if change.replaces(one))
-        beside = tuple(one.record for one in _together((attempt[1:], others)))
+        removed = tuple(format_rdata(record) for record in published if change.replaces(record))
+        beside = tuple(part.record for part in _together((attempt[1:], others)))
         try:
             return ProvenFix(finding, change, removed, before, after, beside)
         except NotProven:
@@ -164,5 +164,5 @@ def _together(attempts: Iterable[Attempt]) -> Attempt:
 def _undoes(before: Outcome, after: Outcome) -> bool:
     """Return whether an error that was fixed is back."""
     faults = (Severity.ERROR, Severity.WARNING)
-    had = {one.id for one in before.findings if one.severity in faults}
-    return any(one.id not in had for one in after.findings if one.severity in faults)
+    had = {finding.id for finding in before.findings if finding.severity in faults}
+    return any(finding.id not in had for finding in after.findings if finding.severity in faults)

@@ -126,7 +126,7 @@ class Heartbeat:
             **self._problems_of_workers(),
         }
         problems = {what: why for what, why in found.items() if why}
-        can_work = all(one.can_work and not _silence(one) for one in self._workers)
+        can_work = all(worker.can_work and not _silence(worker) for worker in self._workers)
         can_store = STORE not in problems and problems.get(DISK) != FULL_DISK
         is_ready = can_work and can_store and not self._awaited
         return State(is_ready, problems, self._frees if DISK in problems else {})

@@ -143,7 +143,7 @@ class Shown:
 
     def __repr__(self) -> str:
         """Return the current items as text."""
-        rows = [f"{number:4} {one!r}" for number, one in enumerate(self._read())]
+        rows = [f"{number:4} {row!r}" for number, row in enumerate(self._read())]
         return "\n".join([f"{len(rows)} {self._name}", *rows])
 
 

@@ -79,9 +79,17 @@ def look_at_lists(catalogue: Catalogue, health: KnownHealth) -> Look:
     """
 
     def look() -> Iterable[State]:
-        tested = {one.zone: found for one in catalogue.blocklists if (found := health.of(one))}
+        tested = {
+            blocklist.zone: found
+            for blocklist in catalogue.blocklists
+            if (found := health.of(blocklist))
+        }
         reasons = {
-            zone: dict.fromkeys(one.reason for one in found if one.status is HealthStatus.UNHEALTHY)
+            zone: dict.fromkeys(
+                found_zone.reason
+                for found_zone in found
+                if found_zone.status is HealthStatus.UNHEALTHY
+            )
             for zone, found in tested.items()
         }
         failing = sum(map(bool, reasons.values()))

@@ -319,9 +319,13 @@ class GuardedDialer:
         ordered = _interleave_families(addresses)
         if self._allow_private:
             return ordered[:MAX_ADDRESSES]
-        inside = [one for one in ordered if any(one in network for network in allowed)]
+        inside = [address for address in ordered if any(address in network for network in allowed)]
         if inside:
-            foreign = [one for one in inside[:MAX_ADDRESSES] if not self._is_own_port(one, port)]
+            foreign = [
+                address
+                for address in inside[:MAX_ADDRESSES]
+                if not self._is_own_port(address, port)
+            ]
             if not foreign:
                 raise AddressRefused("a port of this service")
             return foreign

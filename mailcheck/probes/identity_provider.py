@@ -67,7 +67,7 @@ class HttpIdentityProvider:
         """Send a form, as defined by `IdentityProvider`."""
         authorization = ""
         if user is not None:
-            pair = ":".join(quote(one, safe="") for one in user).encode()
+            pair = ":".join(quote(part, safe="") for part in user).encode()
             authorization = f"Basic {base64.b64encode(pair).decode()}"
         return self._ask(b"POST", url, authorization, urlencode(form).encode())
 
@@ -129,8 +129,8 @@ class HttpIdentityProvider:
 
 def _is_of_tls(failure: Exception) -> bool:
     """Return whether a certificate or a version of TLS was not acceptable."""
-    reasons = [one.value for one in getattr(failure, "reasons", ())]
-    return any(isinstance(one, SSL.Error | VerificationError) for one in (failure, *reasons))
+    reasons = [reason.value for reason in getattr(failure, "reasons", ())]
+    return any(isinstance(cause, SSL.Error | VerificationError) for cause in (failure, *reasons))
 
 
 def _add(received: bytearray, data: bytes) -> None:

@@ -119,8 +119,8 @@ class GuardedLinkProber:
     def stop(self) -> None:
         """Cancel all running checks."""
         self._probes.stop()
-        for one in tuple(self._pressing):
-            one.cancel()
+        for pressing in tuple(self._pressing):
+            pressing.cancel()
 
     async def _press(self, url: str, received: "_Received") -> PressAnswer:
         try:

@@ -190,5 +190,5 @@ def outgoing_addresses() -> tuple[IpAddress, ...]:
 
     Behind a router that translates addresses, they are private.
     """
-    found = (source_towards(ip_address(one)) for one in ("192.0.2.1", "2001:db8::1"))
+    found = (source_towards(ip_address(target)) for target in ("192.0.2.1", "2001:db8::1"))
     return tuple(address for address in found if address is not None)

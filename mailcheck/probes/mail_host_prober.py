@@ -489,7 +489,9 @@ class _AddressBudget:
     async def within(self, addresses: Sequence[IpAddress]) -> Sequence[IpAddress]:
         """Count a connection to each address, and return those within the limit."""
         windows = ((WINDOW, WINDOW.index(self._now()), MAX_PER_ADDRESS),)
-        counts = await self._counters.hit(*(Hit(_subject(one), windows) for one in addresses))
+        counts = await self._counters.hit(
+            *(Hit(_subject(address), windows) for address in addresses)
+        )
         return [
             address
             for address, (count,) in zip(addresses, counts, strict=True)

@@ -159,7 +159,7 @@ class _Sender(ESMTPSender):
             is_plain = mail.partition(b"\r\n\r\n")[0].isascii()
             if b"SMTPUTF8" in offered and not is_plain:
                 chosen.append(b"SMTPUTF8")
-        self._parameters = b"".join(b" " + one for one in chosen)
+        self._parameters = b"".join(b" " + parameter for parameter in chosen)
         return ""
 
     def sendLine(self, line: bytes) -> None:  # noqa: N802
@@ -234,9 +234,9 @@ def _refused(error: SMTPDeliveryError) -> Relayed:
     """
     replies = _replies(cast(Any, error.addresses) or ())
     code, said = error.code, _readable(error.resp)
-    for one in replies:
-        if not one.is_accepted:
-            code, said = one.code, one.text
+    for reply in replies:
+        if not reply.is_accepted:
+            code, said = reply.code, reply.text
     problem = f"the relay answered {code} {said}"[:LONGEST_REPLY].rstrip()
     is_permanent = bool(replies) and 500 <= code < 600
     return Relayed(code if code > 0 else None, problem, is_permanent, replies)
@@ -251,4 +251,4 @@ def _replies(answered: Sequence[tuple[bytes, int, bytes]]) -> tuple[RelayReply, 
 
 def _readable(said: bytes | str) -> str:
     words = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
-    return " ".join("".join(one if one.isprintable() else " " for one in words).split())
+    return " ".join("".join(word if word.isprintable() else " " for word in words).split())

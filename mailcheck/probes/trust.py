@@ -51,7 +51,9 @@ class TrustRoots(Struct, frozen=True, dict=True):
 
     @cached_property
     def _for_twisted(self) -> Any:
-        return trustRootFromCertificates([Certificate(one) for one in self.certificates])
+        return trustRootFromCertificates(
+            [Certificate(certificate) for certificate in self.certificates]
+        )
 
 
 FindTrust = Callable[[], TrustRoots]

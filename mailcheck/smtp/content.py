@@ -264,7 +264,7 @@ def _answer_as_receiver(
     connection: MailProtocol, transaction: Transaction, store_mail: StoreMail, fault: Fault
 ) -> Deferred[None]:
     """Store the mail, and reply as the receiver that a recipient's tag names."""
-    recipient = next(one for one in transaction.recipients.values() if one.tag == fault.tag)
+    recipient = next(known for known in transaction.recipients.values() if known.tag == fault.tag)
 
     def send_reply(delivery_id: DeliveryId) -> Deferred[None]:
         found = connection.receiver.reply_as_receiver(recipient, delivery_id)
@@ -288,8 +288,8 @@ def _with_slow_reply(
 ) -> Deferred[None]:
     """Store the mail, and hold one of the slow replies of its accounts until the reply is sent."""
     held = connection.slow_replies
-    accounts = {one.account_id for one in transaction.recipients.values()}
-    if any(held[one] >= connection.limits.slow_replies for one in accounts):
+    accounts = {recipient.account_id for recipient in transaction.recipients.values()}
+    if any(held[account] >= connection.limits.slow_replies for account in accounts):
         replied = connection.reject_slowly(replies.TOO_MANY_SLOW)
         _record_refusal(connection, transaction, replies.TOO_MANY_SLOW)
         return replied or succeed(None)
@@ -297,9 +297,9 @@ def _with_slow_reply(
 
     def give_back(done: T) -> T:
         held.subtract(accounts)
-        for one in accounts:
-            if not held[one]:
-                del held[one]
+        for account in accounts:
+            if not held[account]:
+                del held[account]
         return done
 
     return store_mail(send_reply).addBoth(give_back)

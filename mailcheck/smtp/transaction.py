@@ -332,7 +332,9 @@ class Transcript:
         shown: list[str] = []
         for exchange in _exchanges(self.kept):
             command = exchange[0]
-            if _verb(command) == b"RCPT" and not any(one in command.lower() for one in addresses):
+            if _verb(command) == b"RCPT" and not any(
+                address in command.lower() for address in addresses
+            ):
                 continue
             for line in exchange:
                 side = "S" if line.endswith(CRLF) else "C"
@@ -408,7 +410,9 @@ class Transaction:
     def envelope(self, transcript: Transcript) -> Envelope:
         """Return the envelope, with the transcript if a recipient is a test address."""
         recipients = tuple(self.recipients.values())
-        of_tests = [one.address.lower() for one in recipients if one.test_id is not None]
+        of_tests = [
+            recipient.address.lower() for recipient in recipients if recipient.test_id is not None
+        ]
         if not of_tests:
             return Envelope(self.envelope_sender, recipients)
         lines = transcript.lines([f"<{address}>".encode() for address in of_tests])

@@ -46,14 +46,20 @@ def dump_content(content: MessageContent) -> dict[str, Value]:
             for fact in content.attachments
         ],
         "candidates": [
-            (one.kind.value, one.value, one.score, one.is_accepted, one.reasons)
-            for one in content.candidates
+            (
+                candidate.kind.value,
+                candidate.value,
+                candidate.score,
+                candidate.is_accepted,
+                candidate.reasons,
+            )
+            for candidate in content.candidates
         ],
         "problems": content.problems,
-        "people": [(one.field, one.address, one.name) for one in content.people],
+        "people": [(person.field, person.address, person.name) for person in content.people],
     }
     text_key = fold_text(content.searched)
-    people = "\n".join(f"{one.address} {one.name}" for one in content.people)
+    people = "\n".join(f"{person.address} {person.name}" for person in content.people)
     return {
         "attachment_count": len(content.files),
         "codes": _dump(content.codes),
@@ -62,7 +68,7 @@ def dump_content(content: MessageContent) -> dict[str, Value]:
         "best_link": content.best_link,
         "snippet": content.snippet,
         "address_key": fold_text(people),
-        "file_key": fold_text("\n".join(one.filename for one in content.attachments)),
+        "file_key": fold_text("\n".join(attachment.filename for attachment in content.attachments)),
         "header_key": header_key(content.header_list),
         "text_key": text_key,
         "document": _dump(document),

@@ -203,7 +203,7 @@ def read_limited_overview(
         for row in rows
         if row.message_count > expired.get(row.tag_key, 0)
     ]
-    state = replace(state, message_count=sum(one.message_count for one in counts))
+    state = replace(state, message_count=sum(count.message_count for count in counts))
     return InboxOverview(state, tuple(counts[:tags]), len(counts))
 
 

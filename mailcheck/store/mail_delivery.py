@@ -145,7 +145,7 @@ class AddressedTests:
         """Return the inbox addresses that also received the mail of a test."""
         if test.first is not None:
             recipients = test.first.envelope.recipients
-            return {one.address.casefold() for one in recipients if one.is_inbox}
+            return {recipient.address.casefold() for recipient in recipients if recipient.is_inbox}
         rows = self._transaction.rows(
             "SELECT recipient_key FROM message WHERE delivery_id = ?", (test.delivery_id,)
         )
@@ -203,8 +203,10 @@ class ReportMails:
 
     def __init__(self, transaction: Transaction, recipients: Iterable[Recipient]) -> None:
         self._transaction = transaction
-        accounts = {one.account_id for one in recipients if one.report_kind is not None}
-        self._full = {one for one in accounts if is_full(transaction, one)}
+        accounts = {
+            recipient.account_id for recipient in recipients if recipient.report_kind is not None
+        }
+        self._full = {account for account in accounts if is_full(transaction, account)}
         self._rows: list[dict[str, Value]] = []
 
     def refuse(self, delivery: Delivery) -> InboxFull | None:
@@ -235,7 +237,9 @@ def _reports_of(delivery: Delivery) -> list[tuple[AccountId, ReportKind]]:
     recipients = delivery.envelope.recipients
     return list(
         dict.fromkeys(
-            (one.account_id, one.report_kind) for one in recipients if one.report_kind is not None
+            (recipient.account_id, recipient.report_kind)
+            for recipient in recipients
+            if recipient.report_kind is not None
         )
     )
 
@@ -330,7 +334,7 @@ class DeliverMails(MailWork):
             for recipient in delivery.envelope.recipients
             if not recipient.is_inbox
         ]
-        test_ids = {one.test_id for one in others if one.test_id is not None}
+        test_ids = {recipient.test_id for recipient in others if recipient.test_id is not None}
         counters = {
             row.account_id: _Counters(inbox_of(row, self._default_quota))
             for row in lock_inboxes(transaction, accounts)
@@ -364,7 +368,11 @@ class DeliverMails(MailWork):
             )
         )
         return [
-            tuple(positions[one] for one in delivery.message_ids if one in positions)
+            tuple(
+                positions[message_id]
+                for message_id in delivery.message_ids
+                if message_id in positions
+            )
             if delivery.id in stored
             else None
             for delivery in deliveries
@@ -411,7 +419,9 @@ class _Group:
     def _plan(self, delivery: Delivery) -> DeliveryPlan | RecipientUnknown | AddressUsed:
         if self._tests is None:
             recipients = enumerate(delivery.envelope.recipients)
-            return DeliveryPlan(tuple(one for one in recipients if one[1].is_inbox), ())
+            return DeliveryPlan(
+                tuple(recipient for recipient in recipients if recipient[1].is_inbox), ()
+            )
         return self._tests.plan(delivery)
 
     def _refuse(

@@ -396,31 +396,33 @@ class MailboxStore(Store):
         lock_inboxes(transaction, [account_id])
         found = [_marks_of(row) for row in _at(transaction, account_id, positions, now)]
         if unchanged_since is not None:
-            modified = tuple(one.position for one in found if one.mod_sequence > unchanged_since)
-            found = [one for one in found if one.mod_sequence <= unchanged_since]
+            modified = tuple(
+                marks.position for marks in found if marks.mod_sequence > unchanged_since
+            )
+            found = [marks for marks in found if marks.mod_sequence <= unchanged_since]
         else:
             modified = ()
         changes = [
-            (one, after)
-            for one in found
-            if (after := _after(one.all_flags, marking, flags)) != one.all_flags
+            (marks, after)
+            for marks in found
+            if (after := _after(marks.all_flags, marking, flags)) != marks.all_flags
         ]
         if any(len(after) > MAX_FLAGS for _, after in changes):
             raise InvalidParameter("flags", f"a message can have at most {MAX_FLAGS} flags")
         if not changes:
             return MarkResult(tuple(found), modified)
         at = next_position(transaction, account_id)
-        marked = {one.position: _marked(one, after, at) for one, after in changes}
+        marked = {marks.position: _marked(marks, after, at) for marks, after in changes}
         transaction.execute_many(
             "UPDATE message SET is_read = ?, flags = ?, mod_sequence = ? "
             "WHERE account_id = ? AND position = ?",
             [
-                (int(one.is_read), one.flags, at, account_id, one.position)
-                for one in marked.values()
+                (int(marks.is_read), marks.flags, at, account_id, marks.position)
+                for marks in marked.values()
             ],
         )
         return MarkResult(
-            tuple(marked.get(one.position, one) for one in found), modified, has_changed=True
+            tuple(marked.get(marks.position, marks) for marks in found), modified, has_changed=True
         )
 
     @frees_space
@@ -448,8 +450,14 @@ class MailboxStore(Store):
             "sent_at = excluded.sent_at, envelope = excluded.envelope, "
             "structure = excluded.structure",
             [
-                (delivery_id, one.sent_at, one.envelope, one.structure, delivery_id)
-                for delivery_id, one in structures
+                (
+                    delivery_id,
+                    structure.sent_at,
+                    structure.envelope,
+                    structure.structure,
+                    delivery_id,
+                )
+                for delivery_id, structure in structures
             ],
         )
 
@@ -554,10 +562,10 @@ def _after(before: frozenset[str], marking: Marking, flags: frozenset[str]) -> f
     """
     if marking is Marking.REPLACE_KEYWORDS:
         return before.difference(keywords_in(" ".join(before))) | flags
-    old = {one.lower(): one for one in before}
-    named = {one.lower(): old.get(one.lower(), one) for one in sorted(flags)}
+    old = {name.lower(): name for name in before}
+    named = {flag.lower(): old.get(flag.lower(), flag) for flag in sorted(flags)}
     if marking is Marking.REMOVE:
-        return frozenset(one for key, one in old.items() if key not in named)
+        return frozenset(value for key, value in old.items() if key not in named)
     return frozenset(named.values() if marking is Marking.REPLACE else (old | named).values())
 
 

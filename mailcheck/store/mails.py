@@ -77,7 +77,7 @@ class MailsStore(Store):
         rows = read_rows(transaction, account_id, positions)
         return MailPage(
             with_contents(transaction, rows, prefetch),
-            _messages_of(transaction, account_id, wanted, [one.summary for one in rows]),
+            _messages_of(transaction, account_id, wanted, [row.summary for row in rows]),
             _count(transaction, account_id, wanted, now),
             found.not_searched,
         )
@@ -143,10 +143,14 @@ def _messages_of(
         return ()
     marks = ", ".join("?" * len(mails))
     limits = allowed_parts(wanted.allowed, "message")
-    condition = " AND ".join([f"message.delivery_id IN ({marks})", *(one for one, _ in limits)])
+    condition = " AND ".join([f"message.delivery_id IN ({marks})", *(term for term, _ in limits)])
     rows = transaction.rows(
         f"SELECT {columns_of(MailMessage, 'message')} FROM message "
         f"WHERE message.account_id = ? AND {condition} ORDER BY message.position",
-        [account_id, *(one.delivery_id for one in mails), *(v for _, some in limits for v in some)],
+        [
+            account_id,
+            *(mail.delivery_id for mail in mails),
+            *(v for _, some in limits for v in some),
+        ],
     )
     return tuple(value_of(MailMessage, row) for row in rows)

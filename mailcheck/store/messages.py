@@ -316,7 +316,7 @@ def delete_unreferenced(transaction: Transaction, deliveries: Iterable[str]) -> 
     They are locked first: of two writers that delete the last two messages of a delivery, the
     second sees the result of the first.
     """
-    ids = [(one,) for one in deliveries]
+    ids = [(delivery,) for delivery in deliveries]
     transaction.locked_rows_over(_DELIVERIES, ids, "delivery")
     transaction.execute_over(_DROP_UNSHARED, ids)
 

@@ -352,9 +352,9 @@ def _headers(facts: found.MailFacts, findings: tuple[MailFinding, ...]) -> Heade
         repeated=_cut(facts.repeated_fields),
         from_=tuple(
             ReportedAuthor(
-                one.address[:MAX_TEXT], one.display_name[:MAX_TEXT], one.domain[:MAX_TEXT]
+                author.address[:MAX_TEXT], author.display_name[:MAX_TEXT], author.domain[:MAX_TEXT]
             )
-            for one in facts.authors
+            for author in facts.authors
         ),
         sender=facts.sender_address or None,
         reply_to=facts.reply_to_address or None,
@@ -486,15 +486,15 @@ def _dkim2(report: DeliverabilityReport) -> Dkim2:
     return Dkim2(
         signatures=tuple(
             Dkim2Signature(
-                sequence=one.sequence,
-                instance=one.instance,
-                domain=one.domain,
-                mail_from=one.mail_from,
-                recipients=one.recipients,
-                algorithms=one.algorithms,
-                flags=one.flags,
+                sequence=signature.sequence,
+                instance=signature.instance,
+                domain=signature.domain,
+                mail_from=signature.mail_from,
+                recipients=signature.recipients,
+                algorithms=signature.algorithms,
+                flags=signature.flags,
             )
-            for one in dkim2.signatures
+            for signature in dkim2.signatures
         ),
         instances=dkim2.instances,
         findings=_findings(report, Area.DKIM2),

@@ -87,12 +87,12 @@ def render_area(
     findings: Iterable[ChargedFinding], area: Area, proofs: Proofs
 ) -> tuple[MailFinding, ...]:
     """Render the findings of one area, the most severe first."""
-    return render_all((one for one in findings if one.area is area), proofs)
+    return render_all((finding for finding in findings if finding.area is area), proofs)
 
 
 def render_all(findings: Iterable[ChargedFinding], proofs: Proofs) -> tuple[MailFinding, ...]:
     """Render findings, sorted by deduction and then by severity."""
-    return tuple(render_charged(one, proofs) for one in sorted_by_cost(findings))
+    return tuple(render_charged(finding, proofs) for finding in sorted_by_cost(findings))
 
 
 def render_deduction(one: ChargedFinding, proofs: Proofs) -> Deduction:

@@ -137,7 +137,9 @@ def render_checks(report: DeliverabilityReport) -> Checks:
         ),
         dkim=DkimCheck(
             **common[Area.DKIM],
-            signatures=tuple(render_signature(one, found.dmarc) for one in found.dkim.signatures),
+            signatures=tuple(
+                render_signature(signature, found.dmarc) for signature in found.dkim.signatures
+            ),
             unchecked=found.dkim.unchecked,
         ),
         dmarc=DmarcCheck(**{**dmarc_fields(found.dmarc), **common[Area.DMARC]}),
@@ -159,7 +161,7 @@ def _common_fields(check: CheckSummary, proofs: Proofs) -> dict[str, Any]:
         "fix": check.fix or None,
         "publish": None if proven is None else render_record(proven.record),
         "determined": check.is_determined,
-        "findings": tuple(render_charged(one, proofs) for one in check.findings),
+        "findings": tuple(render_charged(finding, proofs) for finding in check.findings),
     }
 
 
@@ -223,7 +225,9 @@ def render_report(report: DeliverabilityReport) -> MailReport:
         ),
         "notes": tuple(report.notes),
         "checks": render_checks(report),
-        "deductions": tuple(render_deduction(one, report.proofs) for one in score.deductions),
+        "deductions": tuple(
+            render_deduction(deduction, report.proofs) for deduction in score.deductions
+        ),
         "scoring_version": SCORING_VERSION,
         "undetermined": tuple(check.area for check in score.undetermined),
         "content_only": bool(report.evidence.authentication.origin.problem),

@@ -153,7 +153,7 @@ def render_test_page(
 ) -> PageOfTests:
     """Render a page of tests."""
     has_more = bool(found.entries) and (page - 1) * limit + len(found.entries) < found.total
-    entries = tuple(_listed(one, domain, urls) for one in found.entries)
+    entries = tuple(_listed(entry, domain, urls) for entry in found.entries)
     return PageOfTests(entries, page + 1 if has_more else None, found.total)
 
 

@@ -213,9 +213,13 @@ def render_catalogue(
     return Blacklists(
         tuple(
             _render_entry(
-                one, catalogue, health.of(one), budgets.limit_of(one), asked_today[one.zone]
+                blocklist,
+                catalogue,
+                health.of(blocklist),
+                budgets.limit_of(blocklist),
+                asked_today[blocklist.zone],
             )
-            for one in catalogue.blocklists
+            for blocklist in catalogue.blocklists
         ),
         None if tested_at is None else format_instant(tested_at),
     )
@@ -232,7 +236,7 @@ def _render_entry(
         "ip": catalogue.address_profile,
         "domain": catalogue.domain_profile,
     }
-    tests = tuple(SelfTest(one.kind, one.status.value, one.reason or None) for one in health)
+    tests = tuple(SelfTest(zone.kind, zone.status.value, zone.reason or None) for zone in health)
     return CatalogueEntry(
         name=blocklist.name,
         zone=blocklist.zone,
@@ -253,7 +257,7 @@ def _render_entry(
 def _worst_of(
     tests: Iterable[SelfTest], *, is_enabled: bool
 ) -> Literal["healthy", "sick", "unreachable", "untested", "disabled"]:
-    statuses = {one.status for one in tests}
+    statuses = {test.status for test in tests}
     for status in ("sick", "unreachable", "healthy"):
         if status in statuses:
             return status

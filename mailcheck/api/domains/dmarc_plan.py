@@ -88,7 +88,8 @@ def render_plan(plan: PolicyPlan) -> DmarcPlan:
     """Render a plan."""
     coverage = plan.coverage
     first, last = (
-        None if one is None else format_day(one) for one in (coverage.first_day, coverage.last_day)
+        None if instant is None else format_day(instant)
+        for instant in (coverage.first_day, coverage.last_day)
     )
     return DmarcPlan(
         domain=plan.domain,

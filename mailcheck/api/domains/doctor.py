@@ -26,10 +26,14 @@ class Diagnosis(Shape):
 def render_diagnosis(examinations: Iterable[doctor.Examination]) -> Diagnosis:
     """Render each topic with its findings, the most severe first."""
     shown = tuple(
-        Examination(one.topic, one.health, render_findings(one.findings, one.proofs))
-        for one in examinations
+        Examination(
+            examination.topic,
+            examination.health,
+            render_findings(examination.findings, examination.proofs),
+        )
+        for examination in examinations
     )
-    return Diagnosis(worst_health(one.health for one in shown), shown)
+    return Diagnosis(worst_health(examination.health for examination in shown), shown)
 
 
 def worst_health(found: Iterable[doctor.Health]) -> doctor.Health:

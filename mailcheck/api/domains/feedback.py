@@ -107,7 +107,7 @@ def _mail(mail: ReportedMail) -> FeedbackMail:
 
 def render_types(types: Mapping[FeedbackType, int]) -> tuple[TypeCount, ...]:
     """Render numbers of mails by type."""
-    return tuple(TypeCount(one, mails) for one, mails in types.items())
+    return tuple(TypeCount(kind, mails) for kind, mails in types.items())
 
 
 def render_source(group: FeedbackGroup) -> FeedbackSource:

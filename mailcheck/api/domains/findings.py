@@ -83,14 +83,15 @@ def render_fix(fix: ProvenFix | None) -> dict[str, Any]:
         "record": render_record(fix.record),
         "replaces": fix.removed or ABSENT,
         "beside": tuple(map(render_record, fix.beside)) or ABSENT,
-        "leaves_out": tuple(LeftOutTerm(one.term, one.reason) for one in fix.left_out) or ABSENT,
+        "leaves_out": tuple(LeftOutTerm(sender.term, sender.reason) for sender in fix.left_out)
+        or ABSENT,
     }
 
 
 def render_findings(findings: Iterable[Finding], proofs: Proofs) -> tuple[DomainFinding, ...]:
     """Render findings, the most severe first."""
     ordered = sorted(findings, key=lambda one: one.severity.rank)
-    return tuple(render_finding(one, proofs) for one in ordered)
+    return tuple(render_finding(finding, proofs) for finding in ordered)
 
 
 def render_record(record: RecordToPublish) -> DnsRecord:

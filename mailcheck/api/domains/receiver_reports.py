@@ -205,7 +205,7 @@ def render_overview(shown: ShownOverview, page: int = 1, limit: int = MAX_SENDER
         stopped_by_reject=known.failing,
         forwarded=known.forwarded,
         reporters=tuple(Reporter(name, count) for name, count in known.reporters.items()),
-        senders=tuple(_sender(one, shown.feedback) for one in shown.senders),
+        senders=tuple(_sender(sender, shown.feedback) for sender in shown.senders),
         next_page=_next_page(page, limit, shown.total),
         total=shown.total,
     )
@@ -214,7 +214,7 @@ def render_overview(shown: ShownOverview, page: int = 1, limit: int = MAX_SENDER
 def _sender(shown: ShownSender, feedback: FeedbackSums) -> ReportSender:
     sender = shown.sender
     service = sender.service
-    failures, complaints = feedback.about(one.address for one in sender.sources)
+    failures, complaints = feedback.about(source.address for source in sender.sources)
     return ReportSender(
         key=sender.key,
         name=sender.name,
@@ -288,10 +288,10 @@ def _tls_report(report: TlsReport) -> ReadTlsReport:
         ends_at=format_instant(report.ends_at),
         policies=tuple(
             TlsPolicy(
-                domain=one.domain,
-                policy_type=one.kind,
-                successful=one.successful,
-                failed=one.failed,
+                domain=policy.domain,
+                policy_type=policy.kind,
+                successful=policy.successful,
+                failed=policy.failed,
                 failures=tuple(
                     TlsFailure(
                         result=failure.result,
@@ -302,10 +302,10 @@ def _tls_report(report: TlsReport) -> ReadTlsReport:
                         sending_ip=failure.sending_ip,
                         reason=failure.reason,
                     )
-                    for failure in one.failures
+                    for failure in policy.failures
                 ),
             )
-            for one in report.policies
+            for policy in report.policies
         ),
         problems=report.problems,
     )
@@ -512,21 +512,23 @@ def render_kept_reports(
         addresses=ReportAddresses(own.dmarc, own.tls, own.tls_url, own.failures, own.complaints),
         domains=tuple(
             ReportedDomain(
-                one.kind,
-                one.domain,
-                one.reports,
-                one.messages,
-                one.failing,
-                format_instant(one.last_at),
+                domain.kind,
+                domain.domain,
+                domain.reports,
+                domain.messages,
+                domain.failing,
+                format_instant(domain.last_at),
             )
-            for one in domains
+            for domain in domains
         ),
         reports=tuple(map(_kept, found.entries)),
         next_page=_next_page(page, limit, found.total),
         total=found.total,
         sources=tuple(
-            SourceOfReports(one.kind, one.reporter, one.reports, one.messages, one.failing)
-            for one in sources
+            SourceOfReports(
+                source.kind, source.reporter, source.reports, source.messages, source.failing
+            )
+            for source in sources
         ),
         refused=tuple(map(_refused, refused)),
     )
@@ -612,24 +614,25 @@ def render_tls_overview(
         days=known.days,
         successful=known.successful,
         failed=known.failed,
-        reporters=tuple(one.reporter for one in known.sources),
+        reporters=tuple(source.reporter for source in known.sources),
         results=tuple(
             TlsResult(
-                policy_type=one.sessions.policy,
-                result=one.sessions.result,
-                host=one.sessions.host,
-                reason=one.sessions.reason,
-                sessions=one.amount,
-                reporters=one.reporters,
-                last_day=format_day(one.last_day),
-                meaning=explain_failure(one.sessions.result)[0],
-                fix=explain_failure(one.sessions.result)[1],
+                policy_type=result.sessions.policy,
+                result=result.sessions.result,
+                host=result.sessions.host,
+                reason=result.sessions.reason,
+                sessions=result.amount,
+                reporters=result.reporters,
+                last_day=format_day(result.last_day),
+                meaning=explain_failure(result.sessions.result)[0],
+                fix=explain_failure(result.sessions.result)[1],
             )
-            for one in known.results
+            for result in known.results
         ),
         next_page=_next_page(page, limit, known.total),
         total=known.total,
         sources=tuple(
-            TlsReporter(one.reporter, one.successful, one.failed) for one in known.sources
+            TlsReporter(source.reporter, source.successful, source.failed)
+            for source in known.sources
         ),
     )

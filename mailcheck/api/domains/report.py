@@ -353,8 +353,10 @@ def _dmarc(report: describe_domain.DomainReport) -> DmarcReport:
         organizational_domain=dmarc.organizational_domain,
         rua=() if record is None else tuple(uri.text for uri in record.rua),
         report_authorizations=tuple(
-            ReportAuthorization(one.uri.text, one.record_name, one.presence)
-            for one in dmarc.authorizations
+            ReportAuthorization(
+                authorization.uri.text, authorization.record_name, authorization.presence
+            )
+            for authorization in dmarc.authorizations
         ),
         findings=_findings(report, "dmarc"),
     )
@@ -412,7 +414,7 @@ def _caa(report: describe_domain.DomainReport) -> CaaReport:
     return CaaReport(
         presence=caa.presence,
         found_at=caa.found_at,
-        records=tuple(one.text for one in caa.properties),
+        records=tuple(entry.text for entry in caa.properties),
         host_issuers=caa.issuers(ISSUE),
         mail_issuers=caa.issuers(ISSUE_MAIL),
         mark_issuers=caa.issuers(ISSUE_MARK),

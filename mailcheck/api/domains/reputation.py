@@ -184,7 +184,7 @@ def _fields(found: compute_reputation.Reputation) -> dict[str, Any]:
     return {
         "domain": found.domain,
         "ip": "" if first is None else str(first),
-        "factors": tuple(_factor(one, found.proofs) for one in found.score.factors),
+        "factors": tuple(_factor(factor, found.proofs) for factor in found.score.factors),
         "details": _details(found.evidence),
         "exists": found.evidence.mx.exists,
         "checked_at": format_instant(found.checked_at),
@@ -277,5 +277,5 @@ def _reverse_dns(evidence: Evidence) -> ReverseDnsDetails:
         valid=found.is_confirmed is True,
         hostname=found.host_name or "",
         ip=str(found.address),
-        determined=all(one.severity is not Severity.UNDETERMINED for one in found.findings),
+        determined=all(finding.severity is not Severity.UNDETERMINED for finding in found.findings),
     )

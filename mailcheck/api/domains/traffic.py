@@ -86,8 +86,8 @@ def render_traffic(found: TrafficPage, page: int, *, is_on: bool) -> TrafficOver
         enabled=is_on,
         mails=found.mails,
         days=tuple(
-            TrafficDay(format_instant(one.day), one.mails, one.dmarc, one.filtered, one.spam)
-            for one in found.days
+            TrafficDay(format_instant(day.day), day.mails, day.dmarc, day.filtered, day.spam)
+            for day in found.days
         ),
         senders=tuple(map(_sender, found.senders)),
         next_page=page + 1 if found.has_more else None,

@@ -234,8 +234,8 @@ def render_kept(kept: manage_watches.SavedWatch) -> KeptWatch:
 
 def _new_webhooks(kept: manage_watches.SavedWatch) -> tuple[CreatedReceiver, ...]:
     # Mail to an alert recipient is not signed, so it has no secret.
-    signing = (one for one in kept.new_receivers if not one.is_mail)
-    return tuple(CreatedReceiver(one.id, one.url, one.secret) for one in signing)
+    signing = (receiver for receiver in kept.new_receivers if not receiver.is_mail)
+    return tuple(CreatedReceiver(webhook.id, webhook.url, webhook.secret) for webhook in signing)
 
 
 def render_page(page: WatchPage, alerts: Sequence[watches.Alert]) -> Watches:
@@ -290,15 +290,15 @@ def render_made(
     targets: Sequence[str], outcomes: Sequence[manage_watches.SavedWatch | ExpectedFailure]
 ) -> MadeWatches:
     """Render the result of creating several watches."""
-    kept = [one for one in outcomes if isinstance(one, manage_watches.SavedWatch)]
+    kept = [outcome for outcome in outcomes if isinstance(outcome, manage_watches.SavedWatch)]
     return MadeWatches(
-        tuple(render_watch(one.watch) for one in kept),
+        tuple(render_watch(watch.watch) for watch in kept),
         tuple(
-            RefusedWatch(target, str(one))
-            for target, one in zip(targets, outcomes, strict=True)
-            if isinstance(one, ExpectedFailure)
+            RefusedWatch(target, str(failure))
+            for target, failure in zip(targets, outcomes, strict=True)
+            if isinstance(failure, ExpectedFailure)
         ),
-        tuple(created for one in kept for created in _new_webhooks(one)),
+        tuple(created for watch in kept for created in _new_webhooks(watch)),
     )
 
 
@@ -313,8 +313,8 @@ def render_history(
         format_instant(Instant(begins)),
         tuple(map(_change, history.changes)),
         tuple(
-            WatchScoreShape(format_instant(one.at), one.score, one.grade, one.points)
-            for one in history.scores
+            WatchScoreShape(format_instant(score.at), score.score, score.grade, score.points)
+            for score in history.scores
         ),
         host_uptimes(watch, history, Instant(begins)),
         history.is_cut,
@@ -336,13 +336,22 @@ def host_uptimes(watch: watches.Watch, history: History, begins: Instant) -> tup
 def write_csv(watch: watches.Watch, history: History) -> bytes:
     """Format changes and scores as CSV (RFC 4180), oldest first."""
     rows = [
-        (one.at, "change", one.topic, one.name, one.before, one.after, one.severity, one.sentence)
-        for one in history.changes
+        (
+            change.at,
+            "change",
+            change.topic,
+            change.name,
+            change.before,
+            change.after,
+            change.severity,
+            change.sentence,
+        )
+        for change in history.changes
     ]
     rows += [
-        (one.at, "score", name, "", None, str(points), "", "")
-        for one in history.scores
-        for name, points in {"score": one.score, **one.points}.items()
+        (score.at, "score", name, "", None, str(points), "", "")
+        for score in history.scores
+        for name, points in {"score": score.score, **score.points}.items()
     ]
     text = io.StringIO()
     table = csv.writer(text)

@@ -175,7 +175,8 @@ def render_checks(message_id: MessageId, found: checks.MailChecks) -> MessageChe
         compatibility=render_compatibility(found.compatibility),
         accessibility=render_accessibility(found.accessibility),
         links=tuple(
-            MailLink(one.url, one.words, one.is_best, one.is_unsubscribe) for one in found.links
+            MailLink(link.url, link.words, link.is_best, link.is_unsubscribe)
+            for link in found.links
         ),
         is_cut=found.is_cut,
     )
@@ -199,8 +200,8 @@ def render_compatibility(found: checks.Compatibility | None) -> Compatibility | 
         tuple(map(_support, found.clients)),
         tuple(map(_feature, found.findings)),
         tuple(
-            NotJudged(one.what, one.reason, _places(one.places), one.count)
-            for one in found.not_judged
+            NotJudged(entry.what, entry.reason, _places(entry.places), entry.count)
+            for entry in found.not_judged
         ),
     )
 
@@ -236,7 +237,7 @@ def _support(one: checks.Support) -> ClientSupport:
 
 
 def _places(places: Sequence[checks.Place]) -> tuple[Place, ...]:
-    return tuple(Place(one.line, one.excerpt) for one in places)
+    return tuple(Place(place.line, place.excerpt) for place in places)
 
 
 def _feature(one: checks.FeatureFinding) -> FeatureFinding:

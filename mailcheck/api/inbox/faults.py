@@ -32,5 +32,5 @@ class Faults(Shape):
 
 def render_faults(every: int | None, *, is_on: bool) -> Faults:
     """Render the available faults and the setting of a key."""
-    faults = tuple(Fault(one.tag, one.does, one.good_sender) for one in FAULTS)
+    faults = tuple(Fault(fault.tag, fault.does, fault.good_sender) for fault in FAULTS)
     return Faults(every, is_on, faults)

@@ -290,7 +290,7 @@ def _addresses(found: content.MessageContent) -> Addresses:
     fields = ("to", "cc", "bcc", "reply-to")
     return Addresses(
         *(
-            tuple(Author(one.address, one.name) for one in found.people_in(field))
+            tuple(Author(person.address, person.name) for person in found.people_in(field))
             for field in fields
         )
     )

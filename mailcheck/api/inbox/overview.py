@@ -171,8 +171,8 @@ def render_released(found: Released) -> ReleasedMessage:
     return ReleasedMessage(
         found.message_id,
         tuple(
-            ReleasedTo(one.address, one.is_accepted, f"{one.code} {one.text}".rstrip())
-            for one in found.replies
+            ReleasedTo(reply.address, reply.is_accepted, f"{reply.code} {reply.text}".rstrip())
+            for reply in found.replies
         ),
         found.warnings,
     )

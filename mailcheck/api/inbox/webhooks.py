@@ -191,8 +191,13 @@ def _moment(instant: Instant | None) -> str | None:
 
 def render_filter(wanted: MessageFilter) -> WebhookFilter:
     """Render the filter of a webhook, with the fields that were set."""
-    given = {one.attribute: one.write(getattr(wanted, one.attribute)) for one in _FILTERS.values()}
-    return WebhookFilter(**{name: one for name, one in given.items() if one not in (None, ())})
+    given = {
+        filter_.attribute: filter_.write(getattr(wanted, filter_.attribute))
+        for filter_ in _FILTERS.values()
+    }
+    return WebhookFilter(
+        **{name: value for name, value in given.items() if value not in (None, ())}
+    )
 
 
 def describe_filter(wanted: MessageFilter) -> list[str]:

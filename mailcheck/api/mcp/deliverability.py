@@ -152,15 +152,17 @@ def describe_test_wait(result: ReportResult, fence: Fence) -> list[str]:
     lines += [f"Note: {note}" for note in result.notes]
     for check in result.checks:
         lines.append(f"{check.name}: {check.result} (-{check.deduction}). {check.detail}")
-    for one in result.deductions:
-        lines.append(f"-{one.points} {one.id}: {one.meaning} Fix: {one.fix}")
-        if isinstance(one.record, ShownRecord):
-            publish = one.record
+    for deduction in result.deductions:
+        lines.append(
+            f"-{deduction.points} {deduction.id}: {deduction.meaning} Fix: {deduction.fix}"
+        )
+        if isinstance(deduction.record, ShownRecord):
+            publish = deduction.record
             lines.append(f"  publish {publish.name} {publish.type} {publish.value}")
-            if not isinstance(one.replaces, Absent):
-                lines += [f"    replace {value}" for value in one.replaces]
-            if not isinstance(one.leaves_out, Absent):
-                lines += [f"    omit {left.term}: {left.reason}" for left in one.leaves_out]
+            if not isinstance(deduction.replaces, Absent):
+                lines += [f"    replace {value}" for value in deduction.replaces]
+            if not isinstance(deduction.leaves_out, Absent):
+                lines += [f"    omit {left.term}: {left.reason}" for left in deduction.leaves_out]
     lines += result.replies
     fenced = fence.around("\n".join(lines))
     return [ours, f"{result.untrusted.notice}\n{fenced}"]

@@ -133,7 +133,7 @@ def render_domain_check(found: Reputation, report: DomainReport, fence: Fence) -
 
     :param report: contributes the problems that have no points.
     """
-    unscored = [one for one in report.unscored if one.severity in PROBLEMS]
+    unscored = [finding for finding in report.unscored if finding.severity in PROBLEMS]
     shape: UngradedReputation
     if found.score.is_gradable:
         whole = render_reputation(found)
@@ -281,7 +281,7 @@ def render_policy_plan(
     plan: PolicyPlan, domains: Sequence[ReportedDomain], fence: Fence
 ) -> ReportsResult:
     """Render the plan of a domain, with its missing steps as rows."""
-    is_decided = all(one.step.kind is not StepKind.DECIDE for one in plan.steps)
+    is_decided = all(step.step.kind is not StepKind.DECIDE for step in plan.steps)
     ways = f"mailcheck dmarc plan {plan.domain} --mine NAME (or --not-mine)"
     return ReportsResult(
         untrusted=fence.shown_published,
@@ -299,7 +299,7 @@ def render_policy_plan(
 
 
 def _known(domains: Sequence[ReportedDomain]) -> Texts:
-    return tuple(dict.fromkeys(one.domain for one in domains))
+    return tuple(dict.fromkeys(domain.domain for domain in domains))
 
 
 def _published(record: RecordToPublish) -> str:
@@ -324,7 +324,7 @@ def _missing_step(shown: ShownStep) -> ReportRow:
         messages=step.messages,
         failing=0 if step.kind is StepKind.SIGN else step.messages,
         meaning=shown.meaning,
-        fix=" ".join((shown.fix, *(f"Publish at {_published(one)}" for one in records))),
+        fix=" ".join((shown.fix, *(f"Publish at {_published(record)}" for record in records))),
         reporters_wrote=_joined(names.others),
     )
 
@@ -359,9 +359,9 @@ def render_reports(
         hint=hint,
         domains=known,
         reported=(
-            *(_sender(one, shown.feedback) for one in senders if shown is not None),
-            *(_failure(one) for one in results if one.sessions.result),
-            *(_campaign(one) for one in campaigns if one.complaints),
+            *(_sender(sender, shown.feedback) for sender in senders if shown is not None),
+            *(_failure(result) for result in results if result.sessions.result),
+            *(_campaign(campaign) for campaign in campaigns if campaign.complaints),
         ),
         sources=tuple(_sources(shown, tls)) or ABSENT,
         next_page=page + 1 if page * MOST_SENDERS < total else ABSENT,
@@ -380,7 +380,7 @@ def _sources(shown: ShownOverview | None, tls: TlsOverview | None) -> Iterator[R
 def _campaign(group: FeedbackGroup) -> ReportRow:
     """Render the complaints about a campaign. Its name is a text of the mails."""
     names = _Names()
-    most = next(one for one in group.types if one.is_complaint)
+    most = next(kind for kind in group.types if kind.is_complaint)
     reporters = ", ".join(map(names.name, group.reporters))
     return ReportRow(
         kind=ReportKind.COMPLAINT.value,
@@ -395,7 +395,7 @@ def _campaign(group: FeedbackGroup) -> ReportRow:
 
 def _sender(shown: ShownSender, feedback: FeedbackSums) -> ReportRow:
     names = _Names()
-    failures, complaints = feedback.about(one.address for one in shown.sender.sources)
+    failures, complaints = feedback.about(source.address for source in shown.sender.sources)
     sender = names.only_names(shown.sender)
     fix, record = advise(sender), shown.record
     if record is not None:
@@ -455,7 +455,9 @@ class _Names:
             domain=self.name(sender.domain),
             vouched_for=self._all(sender.vouched_for),
             envelope_domains=self._all(sender.envelope_domains),
-            selectors=tuple((self.name(one), self.name(own)) for one, own in sender.selectors),
+            selectors=tuple(
+                (self.name(selector), self.name(own)) for selector, own in sender.selectors
+            ),
         )
 
     def _all(self, texts: Iterable[str]) -> Texts:
@@ -463,13 +465,13 @@ class _Names:
 
 
 def _joined(texts: Iterable[str]) -> str:
-    lines = [clean_line(one) for one in dict.fromkeys(texts)]
+    lines = [clean_line(text) for text in dict.fromkeys(texts)]
     return "\n".join(filter(None, lines))
 
 
 def _addresses(sender: Sender) -> str:
     sources = sender.sources[:MOST_ADDRESSES]
-    shown = (f"{one.address} {defuse(one.host)}".strip() for one in sources)
+    shown = (f"{source.address} {defuse(source.host)}".strip() for source in sources)
     rest = sender.source_count - MOST_ADDRESSES
     return ", ".join(shown) + (f" and {rest} more" if rest > 0 else "")
 

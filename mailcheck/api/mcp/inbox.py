@@ -166,20 +166,20 @@ def render_checks_summary(found: MailChecks) -> ChecksSummary:
     compatibility, accessibility = found.compatibility, found.accessibility
     features = compatibility.findings if compatibility is not None else ()
     unseen = [
-        f"{one.count} {one.what.value}{'' if one.count == 1 else 's'}: {one.reason}"
-        for one in (compatibility.not_judged if compatibility is not None else ())
+        f"{entry.count} {entry.what.value}{'' if entry.count == 1 else 's'}: {entry.reason}"
+        for entry in (compatibility.not_judged if compatibility is not None else ())
     ]
     if found.is_cut:
         unseen.append("the end of the HTML, which is too long")
     shape = ChecksSummary(
         has_html=compatibility is not None,
         compatibility=tuple(
-            Feature(one.title, _lines(one.places), tuple(_families(one.support)))
-            for one in features[:MOST_FEATURES]
+            Feature(feature.title, _lines(feature.places), tuple(_families(feature.support)))
+            for feature in features[:MOST_FEATURES]
         ),
         accessibility=tuple(
-            Barrier(one.finding.meaning, one.finding.fix, _lines(one.places))
-            for one in (accessibility.findings if accessibility is not None else ())
+            Barrier(finding.finding.meaning, finding.finding.fix, _lines(finding.places))
+            for finding in (accessibility.findings if accessibility is not None else ())
         ),
         not_judged=tuple(unseen),
         left_out=max(0, len(features) - MOST_FEATURES),
@@ -204,11 +204,11 @@ def format_checks(found: ChecksSummary) -> Iterator[str]:
 
 
 def _families(support: Sequence[Support]) -> Iterator[str]:
-    for one in support:
-        if one.unsupported or one.partial:
-            tested = one.supported + one.partial + one.unsupported
-            part = f", {one.partial} partially" if one.partial else ""
-            yield f"{one.family} {one.supported} of {tested}{part}"
+    for client in support:
+        if client.unsupported or client.partial:
+            tested = client.supported + client.partial + client.unsupported
+            part = f", {client.partial} partially" if client.partial else ""
+            yield f"{client.family} {client.supported} of {tested}{part}"
 
 
 def _lines(places: Sequence[Place]) -> Lines:

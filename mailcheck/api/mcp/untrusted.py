@@ -179,12 +179,12 @@ def _fence_fields(value: Any, fence: Fence, name: str) -> Any:
     if isinstance(value, str):
         return fence.around(value) if value and name in PUBLISHED_FIELDS else value
     if isinstance(value, Shape):
-        fields = {one: getattr(value, one) for one in value.__struct_fields__}
+        fields = {field: getattr(value, field) for field in value.__struct_fields__}
         return msgspec.structs.replace(
-            value, **{one: _fence_fields(part, fence, one) for one, part in fields.items()}
+            value, **{item: _fence_fields(part, fence, item) for item, part in fields.items()}
         )
     if isinstance(value, list | tuple):
-        return tuple(_fence_fields(one, fence, name) for one in value)
+        return tuple(_fence_fields(item, fence, name) for item in value)
     return value
 
 
@@ -204,7 +204,7 @@ def _change_texts(
         }
         return msgspec.structs.replace(value, **changed)
     if isinstance(value, Mapping):
-        return {change(name): _change_texts(one, change, exact) for name, one in value.items()}
+        return {change(name): _change_texts(item, change, exact) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return tuple(_change_texts(one, change, exact) for one in value)
+        return tuple(_change_texts(item, change, exact) for item in value)
     return value

@@ -103,8 +103,10 @@ class DocumentWriter:
         described = list(operations)
         responses = {**frame.common_errors, **frame.unrouted_errors}
         paths: dict[str, dict[str, JsonValue]] = {}
-        for one in described:
-            paths.setdefault(one.path, {})[one.method.lower()] = self._operation(one)
+        for operation in described:
+            paths.setdefault(operation.path, {})[operation.method.lower()] = self._operation(
+                operation
+            )
         return {
             "security": SECURITY,
             "tags": [{"name": name, "description": text} for name, text in frame.tags.items()],
@@ -140,7 +142,7 @@ class DocumentWriter:
             "description": operation.description + _needed_scopes(operation.scopes),
         }
         if described.parameters:
-            shown["parameters"] = [_parameter(one) for one in described.parameters]
+            shown["parameters"] = [_parameter(parameter) for parameter in described.parameters]
         if operation.reads_body:
             shown["requestBody"] = {
                 "required": True,
@@ -197,18 +199,18 @@ def _shapes_of(
     """Return the shapes of all bodies, without duplicates."""
     responses = [*shared.values()]
     bodies = []
-    for one in described:
-        responses += one.operation.responses.values()
-        bodies += [] if one.operation.body is None else [one.operation.body]
+    for operation in described:
+        responses += operation.operation.responses.values()
+        bodies += [] if operation.operation.body is None else [operation.operation.body]
     bodies += [body for answer in responses for body in answer.bodies]
     return dict.fromkeys(shape for body in bodies for shape in body.shapes)
 
 
 def _schemas_of_bodies(described: Iterable[DescribedOperation]) -> dict[str, Any]:
     schemas: dict[str, Any] = {}
-    for one in described:
-        if one.operation.reads_body:
-            schemas |= body_schemas(one.operation.request)
+    for operation in described:
+        if operation.operation.reads_body:
+            schemas |= body_schemas(operation.operation.request)
     return schemas
 
 

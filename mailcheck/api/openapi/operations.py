@@ -131,11 +131,11 @@ class DescribedOperation(Struct, frozen=True):
             Parameter(
                 name,
                 "query",
-                one.info.description or "",
-                one.schema,
-                one.info.example or None,
-                one.is_required,
+                parameter.info.description or "",
+                parameter.schema,
+                parameter.info.example or None,
+                parameter.is_required,
             )
-            for name, one in request_fields(self.operation.query).items()
+            for name, parameter in request_fields(self.operation.query).items()
         ]
         return (*self.path_parameters, *query, *self.operation.headers)

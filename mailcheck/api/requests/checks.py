@@ -191,8 +191,8 @@ class PreflightRecords(Request, frozen=True, kw_only=True):
         :raises InvalidParameter: a record is invalid; the error names the record and the field.
         """
         return tuple(
-            parse_record(one.name, one.type, one.value, parameter=f"records[{index}]")
-            for index, one in enumerate(self.records)
+            parse_record(record.name, record.type, record.value, parameter=f"records[{index}]")
+            for index, record in enumerate(self.records)
         )
 
 
@@ -238,7 +238,7 @@ class PlanPolicy(Request, frozen=True, kw_only=True):
 
 SENDER = required_text(MAX_INPUT)
 
-DECISION = one_of((*(one.value for one in SenderDecision), UNDECIDED))
+DECISION = one_of((*(decision.value for decision in SenderDecision), UNDECIDED))
 
 
 class DecideSender(Request, frozen=True, kw_only=True):
@@ -403,7 +403,9 @@ class WatchChoice(Request, frozen=True, kw_only=True):
         chosen = {name: getattr(self, name) for name in names}
         if self.every_minutes is not UNSET:
             chosen["interval"] = self.every_minutes * MINUTE
-        return replace(settings, **{name: one for name, one in chosen.items() if one is not UNSET})
+        return replace(
+            settings, **{name: value for name, value in chosen.items() if value is not UNSET}
+        )
 
 
 class WatchToCreate(WatchChoice, frozen=True, kw_only=True):

@@ -191,7 +191,7 @@ class ListMessages(ContentFilters, frozen=True, kw_only=True):
         Description(
             'Only mail that matches every term: words and "phrases" in subject, text, addresses '
             "or names of attachments, and terms with a prefix: "
-            + "; ".join(f"`{one}` ({meaning})" for one, meaning in EXAMPLES if ":" in one)
+            + "; ".join(f"`{query}` ({meaning})" for query, meaning in EXAMPLES if ":" in query)
             + ". Case and accents are ignored. Other prefixes, like the `https:` of a link, are "
             "text.",
             brief='search: words and "phrases", all required, and terms like '

@@ -148,7 +148,7 @@ class Field(Struct, frozen=True):
     @property
     def brief_schema(self) -> dict[str, Any]:
         """A short JSON Schema for the list of tools, without the maximum length of names."""
-        schema = {name: one for name, one in self.schema.items() if name in _BRIEF_KEYWORDS}
+        schema = {name: value for name, value in self.schema.items() if name in _BRIEF_KEYWORDS}
         if self.is_list:
             return {"type": "array", "items": {"type": self.kind.json_type}}
         if schema.get("default") is False:
@@ -182,11 +182,11 @@ class Field(Struct, frozen=True):
 def request_fields(request: type[Request]) -> Mapping[str, Field]:
     """Return the fields of a request by their JSON names."""
     found = {}
-    for one in fields(request):
-        notes, is_list = _metadata_of(one.type)
+    for field in fields(request):
+        notes, is_list = _metadata_of(field.type)
         types = [note for note in notes if isinstance(note, FieldType)]
         if not types:
-            raise TypeError(f"{request.__name__}.{one.name} has no field type")
+            raise TypeError(f"{request.__name__}.{field.name} has no field type")
         merged: dict[str, Any] = {}
         for note in notes:
             if isinstance(note, Description):
@@ -195,8 +195,8 @@ def request_fields(request: type[Request]) -> Mapping[str, Field]:
                     for name in Description.__struct_fields__
                     if (value := getattr(note, name)) is not None
                 }
-        name, info = one.encode_name, Description(**merged)
-        found[name] = Field(one.name, name, types[-1], info, is_list, one.default)
+        name, info = field.encode_name, Description(**merged)
+        found[name] = Field(field.name, name, types[-1], info, is_list, field.default)
     return found
 
 
@@ -213,18 +213,18 @@ def _metadata_of(annotation: Any) -> tuple[list[Any], bool]:
             if any(isinstance(note, FieldType) for note in notes):
                 break  # the value itself is a pair
             is_list = True
-        annotation = next(one for one in get_args(annotation) if one is not NoneType)
+        annotation = next(member for member in get_args(annotation) if member is not NoneType)
     return notes, is_list
 
 
 def arguments_schema(request: type[Request]) -> dict[str, Any]:
     """Return the JSON Schema of the arguments of a tool."""
     properties = {}
-    for name, one in request_fields(request).items():
-        properties[name] = one.brief_schema
-        if one.info.brief and name not in request.undescribed:
-            properties[name]["description"] = one.info.brief
-    required = [name for name, one in request_fields(request).items() if one.is_required]
+    for name, field in request_fields(request).items():
+        properties[name] = field.brief_schema
+        if field.info.brief and name not in request.undescribed:
+            properties[name]["description"] = field.info.brief
+    required = [name for name, known in request_fields(request).items() if known.is_required]
     schema = {"type": "object", "properties": properties, "additionalProperties": False}
     return {**schema, "required": required} if required else schema
 
@@ -233,19 +233,19 @@ def body_schemas(request: type[Request]) -> dict[str, Any]:
     """Return the JSON Schemas of a body and its nested objects by class name."""
     properties: dict[str, Any] = {}
     nested: dict[str, Any] = {}
-    for name, one in request_fields(request).items():
-        schema = one.schema
+    for name, field in request_fields(request).items():
+        schema = field.schema
         if name in request.may_be_null:
             schema["type"] = [schema["type"], "null"]
-        if one.description:
-            schema["description"] = one.description
-        if one.is_required and schema["type"] == "array":
+        if field.description:
+            schema["description"] = field.description
+        if field.is_required and schema["type"] == "array":
             schema["minItems"] = 1
-        if one.kind.nested is not None:
+        if field.kind.nested is not None:
             schema["minItems"] = 1
-            nested |= body_schemas(one.kind.nested)
+            nested |= body_schemas(field.kind.nested)
         properties[name] = schema
-    required = [name for name, one in request_fields(request).items() if one.is_required]
+    required = [name for name, known in request_fields(request).items() if known.is_required]
     described = {
         "description": request.__doc__,
         "type": "object",
@@ -323,7 +323,7 @@ class Query:
 
     def pairs(self) -> list[tuple[str, str]]:
         """Return all names and values as they were sent."""
-        return [(name, one) for name, values in self._parameters.items() for one in values]
+        return [(name, value) for name, values in self._parameters.items() for value in values]
 
     def text(self, name: str) -> str | None:
         """Return a parameter, or `None` if it is absent.
@@ -478,12 +478,12 @@ def _read_objects(
         problem = f"{name} must be a list of 1 to {field.info.at_most} objects: send {example}"
         raise InvalidParameter(name, problem)
     found = []
-    for index, one in enumerate(value):
+    for index, item in enumerate(value):
         entry = f"{name}[{index}]"
-        if not isinstance(one, dict):
+        if not isinstance(item, dict):
             raise InvalidParameter(name, f"{entry} must be an object: send {example}")
         try:
-            found.append(read_object(nested, one))
+            found.append(read_object(nested, item))
         except InvalidParameter as problem:
             raise InvalidParameter(name, f"{entry}: {problem}") from None
     return tuple(found)
@@ -514,7 +514,7 @@ def _as_texts(field: Field, value: object, wording: Wording) -> list[str]:
     if not isinstance(value, list):
         problem = f"{field.name} must be {wording.list}, not {_name_type(value)}"
         raise InvalidParameter(field.name, problem)
-    return [_as_text(field, one) for one in value]
+    return [_as_text(field, item) for item in value]
 
 
 def _as_text(field: Field, value: object) -> str:

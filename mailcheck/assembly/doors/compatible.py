@@ -80,7 +80,7 @@ def build_facades(
 ) -> IResource:
     """Build the APIs of other products that are below a path."""
     operations = build_operations(daemon)
-    hosted = [one for one in FACADES if one.base]
+    hosted = [door for door in FACADES if door.base]
 
     def base_of(facade: Door, request: Request) -> str:
         return urls.of(request).public_url + facade.base
@@ -92,13 +92,13 @@ def build_facades(
 
     opened = [
         OpenDoor(
-            one,
-            admission(one, operations[one.name]),
+            door,
+            admission(door, operations[door.name]),
             urls.of,
-            partial(base_of, one),
-            operations[one.name],
+            partial(base_of, door),
+            operations[door.name],
         )
-        for one in hosted
+        for door in hosted
     ]
     return Application(opened, addresses, daemon.runtime.now)
 
@@ -143,7 +143,7 @@ def build_open_listeners(
         Passwords(options.ui_password),
         access,
         addresses,
-        [one.lower() for one in options.hosts],
+        [host.lower() for host in options.hosts],
         [f"{root}{path}".encode() for path in PROBES],
     )
     hold = build_hold(daemon)

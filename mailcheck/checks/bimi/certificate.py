@@ -125,7 +125,7 @@ def load_roots() -> Mapping[bytes, tuple[Root, x509.Certificate]]:
     here = files(__package__)
     certificates = x509.load_pem_x509_certificates(here.joinpath("roots.pem").read_bytes())
     entries = tomllib.loads(here.joinpath("roots.toml").read_text("utf-8"))["roots"]
-    by_print = {one["sha256"]: one for one in entries}
+    by_print = {row["sha256"]: row for row in entries}
     found = {}
     for certificate in certificates:
         digest = certificate.fingerprint(SHA256())
@@ -156,7 +156,7 @@ def read_certificate(octets: bytes, roots: KnownRoots | None = None) -> MarkCert
 
 
 def _read(certificates: Sequence[x509.Certificate], roots: KnownRoots) -> MarkCertificate:
-    leaves = [one for one in certificates if not _may_issue(one)]
+    leaves = [certificate for certificate in certificates if not _may_issue(certificate)]
     if not leaves:
         raise UnreadableCertificate("has certificates of authorities only, and none of a logo")
     leaf = leaves[0]
@@ -199,8 +199,14 @@ def _follow(
             return ChainState.TRUSTED, found[0], ends_at
         if current is not leaf and current.subject == current.issuer:
             return ChainState.UNKNOWN_ROOT, None, ends_at
-        named = [one for one in pool if one.subject == current.issuer and one is not current]
-        issuer = next((one for one in named if _has_issued(one, current)), None)
+        named = [
+            certificate
+            for certificate in pool
+            if certificate.subject == current.issuer and certificate is not current
+        ]
+        issuer = next(
+            (certificate for certificate in named if _has_issued(certificate, current)), None
+        )
         if issuer is None:
             state = ChainState.BROKEN if named else ChainState.INCOMPLETE
             return state, None, ends_at
@@ -263,7 +269,7 @@ def _domains(leaf: x509.Certificate) -> tuple[str, ...]:
     except x509.ExtensionNotFound:
         return ()
     found = names.get_values_for_type(x509.DNSName)
-    return tuple(dict.fromkeys(_clean(one).lower().rstrip(".") for one in found))[:100]
+    return tuple(dict.fromkeys(_clean(name).lower().rstrip(".") for name in found))[:100]
 
 
 def _attribute(name: x509.Name, kind: x509.ObjectIdentifier) -> str:

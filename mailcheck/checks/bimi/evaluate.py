@@ -86,9 +86,9 @@ class BimiVerdict(Struct, frozen=True):
 
         `None` if it could not be determined.
         """
-        if any(one.severity in PROBLEMS for one in self.findings):
+        if any(finding.severity in PROBLEMS for finding in self.findings):
             return False
-        if any(one.severity is Severity.UNDETERMINED for one in self.findings):
+        if any(finding.severity is Severity.UNDETERMINED for finding in self.findings):
             return None
         return self.logo is not None
 
@@ -255,7 +255,12 @@ def _judge_certificate(
             f"The certificate at {url} does not say whether its mark is registered: its type is"
             f' "{mark.mark_type[:60]}".',
         )
-    accepted = {name for one in domains if one for name in (one, record_name(record.selector, one))}
+    accepted = {
+        name
+        for domain in domains
+        if domain
+        for name in (domain, record_name(record.selector, domain))
+    }
     if accepted.isdisjoint(mark.domains):
         names = ", ".join(mark.domains[:5]) or "no domain"
         yield make_finding(

@@ -64,10 +64,12 @@ class BimiRecord(Struct, frozen=True):
         If receivers ignore the record, these are the URLs that its advice names, so that the advice
         is verified with the files.
         """
-        proposed = [one.proposed.value for one in self.findings if one.proposed is not None]
+        proposed = [
+            finding.proposed.value for finding in self.findings if finding.proposed is not None
+        ]
         tags = [parse_tag_list(text) for text in (self.text, *proposed)]
         location, evidence = (
-            next(filter(is_usable_url, (one.get(tag) or "" for one in tags)), "")
+            next(filter(is_usable_url, (tag_list.get(tag) or "" for tag_list in tags)), "")
             for tag in (LOCATION, EVIDENCE)
         )
         return location, evidence
@@ -97,9 +99,9 @@ def evaluate_bimi_record(
         if not answer.status.is_determined:
             silence = undetermined("bimi.undetermined", [name])
             return BimiRecord(domain, selector, Presence.UNDETERMINED, findings=(silence,))
-        texts = [one[:MAX_TEXT] for one in txt_values(answer)]
-        records = [one for one in texts if has_version(one, VERSION)]
-        near = [one for one in texts if _NEAR_MISS.search(start_of(one))]
+        texts = [value[:MAX_TEXT] for value in txt_values(answer)]
+        records = [value for value in texts if has_version(value, VERSION)]
+        near = [value for value in texts if _NEAR_MISS.search(start_of(value))]
         if not records and not near:
             continue
         if len(records) == 1:
@@ -111,7 +113,7 @@ def evaluate_bimi_record(
             record = _with(record, fault)
         target = alias_target(answer)
         return _with_findings(
-            record, [publish_at_target(one, name, target) for one in record.findings]
+            record, [publish_at_target(finding, name, target) for finding in record.findings]
         )
     absent = _absent(domain, selector)
     return BimiRecord(domain, selector, Presence.ABSENT, findings=(absent,))
@@ -162,7 +164,7 @@ def _read(domain: str, selector: str, place: str, text: str) -> BimiRecord:
         )
     findings = tuple(_judge(name, text, tags))
     usable = location if location and is_usable_url(location) else ""
-    preference = next((one for one in Preference if one.value == tags.get(PREFERENCE)), None)
+    preference = next((known for known in Preference if known.value == tags.get(PREFERENCE)), None)
     return BimiRecord(
         domain=domain,
         selector=selector,
@@ -191,7 +193,7 @@ def _judge(name: str, text: str, tags: TagList) -> Iterator[Finding]:
     for tag, what in ((LOCATION, "logo"), (EVIDENCE, "certificate")):
         yield from _judge_url(name, tags, tag, what)
     preference = tags.get(PREFERENCE)
-    if preference is not None and preference not in [one.value for one in Preference]:
+    if preference is not None and preference not in [known.value for known in Preference]:
         yield make_finding(
             "bimi.bad-preference",
             f'The BIMI record at {name} has avp="{preference[:MAX_SHOWN]}". Receivers know only'
@@ -231,7 +233,7 @@ def _judge_url(name: str, tags: TagList, tag: str, what: str) -> Iterator[Findin
 def _near_preference(text: str) -> str:
     """Return the intended preference, or an empty text if none is meant clearly."""
     word = text.strip().lower()
-    return word if word in [one.value for one in Preference] else ""
+    return word if word in [preference.value for preference in Preference] else ""
 
 
 def _changed(

@@ -26,7 +26,7 @@ class LogoSelector(Struct, frozen=True):
 def read_logo_selector(raw_message: bytes) -> LogoSelector:
     """Parse the field of a mail of any bytes."""
     fields = split_header(raw_message, 0, len(raw_message)).fields
-    texts = [one.as_text() for one in fields if one.name.lower() == FIELD]
+    texts = [field.as_text() for field in fields if field.name.lower() == FIELD]
     if not texts:
         return LogoSelector()
     if len(texts) > 1:

@@ -83,7 +83,9 @@ class Logo(Struct, frozen=True):
     @property
     def is_valid(self) -> bool:
         """Whether receivers accept the file."""
-        return bool(self.svg) and all(one.severity is Severity.NOTE for one in self.findings)
+        return bool(self.svg) and all(
+            finding.severity is Severity.NOTE for finding in self.findings
+        )
 
     @property
     def is_shown(self) -> bool:
@@ -376,6 +378,6 @@ def _read_numbers(text: str) -> list[float]:
     """Return the numbers of a viewBox, or an empty list if one of them is malformed."""
     words = text[:200].replace(",", " ").split()
     try:
-        return [float(one) for one in words if _NUMBER.fullmatch(one)] if len(words) == 4 else []
+        return [float(word) for word in words if _NUMBER.fullmatch(word)] if len(words) == 4 else []
     except ValueError:
         return []

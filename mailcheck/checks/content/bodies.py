@@ -133,9 +133,9 @@ class Bodies:
             return {id(self.htmls[0]): self.page.text}
         words: dict[int, str] = {}
         room = MAX_HTML
-        for one in self.htmls:
-            words[id(one)] = render_visible_text(read_tree(one.text, room)).text
-            room = max(0, room - len(one.text))
+        for part in self.htmls:
+            words[id(part)] = render_visible_text(read_tree(part.text, room)).text
+            room = max(0, room - len(part.text))
         return words
 
     def _words_of(self, part: BodyPart) -> str:
@@ -220,23 +220,23 @@ def _choose(entity: Entity, bodies: Set[int]) -> Chosen:
     found = [_choose(part, bodies) for part in entity.parts]
     if entity.content_type != "multipart/alternative":
         return Chosen(
-            tuple(chain.from_iterable(one.plain for one in found)),
-            tuple(chain.from_iterable(one.rich for one in found)),
+            tuple(chain.from_iterable(chosen.plain for chosen in found)),
+            tuple(chain.from_iterable(chosen.rich for chosen in found)),
         )
     # The last of the best: sorting keeps the order of equal ones.
-    plain = sorted((one.plain for one in found), key=_judge_plain)
-    rich = sorted((one.rich for one in found), key=_judge_rich)
+    plain = sorted((chosen.plain for chosen in found), key=_judge_plain)
+    rich = sorted((chosen.rich for chosen in found), key=_judge_rich)
     return Chosen(plain[-1] if plain else (), rich[-1] if rich else ())
 
 
 def _judge_plain(parts: Sequence[Entity]) -> int:
     """Return how well parts are shown as text: 3 if all are text, 2 if some are."""
-    of_text = [one.content_type != "text/html" for one in parts]
+    of_text = [part.content_type != "text/html" for part in parts]
     return bool(parts) + any(of_text) + all(of_text)
 
 
 def _judge_rich(parts: Sequence[Entity]) -> int:
-    return bool(parts) + any(one.content_type == "text/html" for one in parts)
+    return bool(parts) + any(part.content_type == "text/html" for part in parts)
 
 
 def _leaves(
@@ -252,9 +252,11 @@ def _leaves(
 
 def read_bodies(raw_message: bytes, chosen: Chosen, problems: list[str]) -> Bodies:
     """Decode the parts that are shown, and add a sentence about each error to ``problems``."""
-    every = {id(one): one for one in (*chosen.plain, *chosen.rich)}
-    parts = {key: _read_part(raw_message, one, problems) for key, one in every.items()}
-    return Bodies([parts[id(one)] for one in chosen.plain], [parts[id(one)] for one in chosen.rich])
+    every = {id(entity): entity for entity in (*chosen.plain, *chosen.rich)}
+    parts = {key: _read_part(raw_message, entity, problems) for key, entity in every.items()}
+    return Bodies(
+        [parts[id(part)] for part in chosen.plain], [parts[id(part)] for part in chosen.rich]
+    )
 
 
 def _read_part(raw_message: bytes, entity: Entity, problems: list[str]) -> BodyPart:
@@ -335,7 +337,9 @@ def find_attachment(raw_message: bytes, attachment_id: str) -> Attachment | None
         if str(number) == attachment_id:
             data = decode_entity(raw_message, entity)
             opened = open_mail(data) if is_mail(entity) else ""
-            charset, method = (entity.parameters.get(one, "") for one in ("charset", "method"))
+            charset, method = (
+                entity.parameters.get(parameter, "") for parameter in ("charset", "method")
+            )
             name = name_attachment(entity)
             return Attachment(name, entity.content_type, data, opened, charset, method)
     return None
@@ -354,14 +358,14 @@ def digest_attachments(raw_message: bytes) -> dict[str, Digests]:
     raw_message = end_lines(raw_message)
     root = scan_structure(raw_message).root
     return {
-        str(number): _digest(decode_entity(raw_message, one))
-        for number, one in enumerate(list_attachments(root), 1)
+        str(number): _digest(decode_entity(raw_message, entity))
+        for number, entity in enumerate(list_attachments(root), 1)
     }
 
 
 def _digest(data: bytes) -> Digests:
     made = (hashlib.new(name, data, usedforsecurity=False) for name in Digests._fields)
-    return Digests(*(one.hexdigest() for one in made))
+    return Digests(*(body.hexdigest() for body in made))
 
 
 OPENED_FIELDS = ("from", "to", "cc", "date", "subject")
@@ -375,13 +379,14 @@ def open_mail(raw_message: bytes) -> str:
     raw_message = end_lines(raw_message)
     structure = scan_structure(raw_message)
     lines = [
-        f"{one.name}: {one.decode()}"
-        for one in structure.fields
-        if one.name.lower() in OPENED_FIELDS
+        f"{field.name}: {field.decode()}"
+        for field in structure.fields
+        if field.name.lower() in OPENED_FIELDS
     ]
     text = read_bodies(raw_message, choose_bodies(structure.root), []).words
     names = [
-        f"[{name_attachment(one) or one.content_type}]" for one in list_attachments(structure.root)
+        f"[{name_attachment(entity) or entity.content_type}]"
+        for entity in list_attachments(structure.root)
     ]
     return "\n".join([*lines, "", text[:MAX_OPENED], *names])
 

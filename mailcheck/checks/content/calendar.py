@@ -102,30 +102,30 @@ def read_invitation(data: bytes, charset: str = "", method: str = "") -> Invitat
     said = ""
     event: list[_Property] = []
     inside = 0
-    for one in _properties(data, charset):
-        if one.name == "METHOD":
-            said = said or one.value
-        elif (one.name, one.value.upper()) == ("BEGIN", "VEVENT"):
+    for line in _properties(data, charset):
+        if line.name == "METHOD":
+            said = said or line.value
+        elif (line.name, line.value.upper()) == ("BEGIN", "VEVENT"):
             inside = 1
-        elif one.name == "BEGIN" and inside:
+        elif line.name == "BEGIN" and inside:
             inside += 1  # an alarm within the event
-        elif one.name == "END" and inside:
+        elif line.name == "END" and inside:
             inside -= 1
             if not inside:
                 return _invitation((said or method).upper(), event)
         elif inside == 1:
-            event.append(one)
+            event.append(line)
     return None
 
 
 def _invitation(method: str, event: list[_Property]) -> Invitation:
-    first = {one.name: one for one in reversed(event)}
+    first = {line.name: line for line in reversed(event)}
 
     def text(name: str) -> str:
         return _unescape(first[name].value) if name in first else ""
 
-    people = [one for one in event if one.name == "ATTENDEE"][:MAX_ATTENDEES]
-    hosts = [one for one in event if one.name == "ORGANIZER" or _is_organizer(one)]
+    people = [line for line in event if line.name == "ATTENDEE"][:MAX_ATTENDEES]
+    hosts = [line for line in event if line.name == "ORGANIZER" or _is_organizer(line)]
     starts, ends = _time(first.get("DTSTART")), _time(first.get("DTEND"))
     if ends is None and starts is not None and "DURATION" in first:
         ends = _end_after(starts, first["DURATION"].value)
@@ -138,9 +138,9 @@ def _invitation(method: str, event: list[_Property]) -> Invitation:
         text("LOCATION"),
         _person(hosts[0]) if hosts else "",
         tuple(
-            Attendee(_person(one), ANSWERS.get(_answer(one).upper(), ""))
-            for one in people
-            if not _is_organizer(one)
+            Attendee(_person(person), ANSWERS.get(_answer(person).upper(), ""))
+            for person in people
+            if not _is_organizer(person)
         ),
         repeats="RRULE" in first or "RDATE" in first,
     )

@@ -482,8 +482,8 @@ def find_declared_charset(raw_message: bytes) -> str:
     for pattern in (_PARAMETER, _WORD):
         found = pattern.finditer(raw_message, 0, _SEARCHED_FOR_CHARSET)
         labels = (match[1].decode("ascii") for match in islice(found, _MAX_PARAMETERS))
-        known = (one for one in labels if find_codec(one) not in (None, "utf-8"))
-        label = next((one for one in known if not is_ascii_label(one)), "")
+        known = (alias for alias in labels if find_codec(alias) not in (None, "utf-8"))
+        label = next((alias for alias in known if not is_ascii_label(alias)), "")
         if label:
             return label
     return ""

@@ -121,7 +121,7 @@ def find_codes(subject: str, text: str, page: VisibleText) -> list[Candidate]:
     kinds = ("promotion", "code", "purpose", "label")
     hints = tuple(f"subject {kind}" for kind in kinds if texts[0].words.get(kind))
     best: dict[str, _ScoredNumber] = {}
-    for scored in chain.from_iterable(_score_text(one, hints) for one in texts):
+    for scored in chain.from_iterable(_score_text(body, hints) for body in texts):
         known = best.get(scored.value)
         best[scored.value] = scored if known is None else _merge(known, scored)
     accepted = [scored for scored in best.values() if scored.score >= ACCEPTED_FROM]
@@ -190,7 +190,7 @@ def _score_text(text: CodeText, hints: tuple[str, ...]) -> Iterator[_ScoredNumbe
     bound = find_domain_bound(text.plain)
     if bound is not None:
         yield _score(bound.value, ["domain-bound"])
-    shapes = ((one, find_naming(text, one)) for one in find_shapes(mask_addresses(text.plain)))
+    shapes = ((form, find_naming(text, form)) for form in find_shapes(mask_addresses(text.plain)))
     candidates = (pair for pair in shapes if pair[0].kind != "named" or "named" in pair[1])
     for shape, naming in islice(candidates, MAX_CODE_CANDIDATES):
         yield _score_shape(text, shape, naming, hints)

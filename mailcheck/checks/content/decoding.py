@@ -188,7 +188,11 @@ def _decode_quoted_printable(data: bytes) -> Decoded:
     if any(blank in data for blank in _PADDING) or data.endswith((b" ", b"\t")):
         lines = data.split(b"\n")
         bare = [line.rstrip(b" \t\r") for line in lines]
-        padded = (one for one, line in zip(bare, lines, strict=True) if line.rstrip(b"\r") != one)
+        padded = (
+            unpadded
+            for unpadded, line in zip(bare, lines, strict=True)
+            if line.rstrip(b"\r") != unpadded
+        )
         if any(line.endswith(b"=") for line in padded):
             problem = "a quoted-printable body has blanks after soft line breaks"
         data = b"\r\n".join(bare)

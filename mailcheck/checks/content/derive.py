@@ -127,8 +127,8 @@ def _accepted(candidates: list[Candidate]) -> list[str]:
 
 def _other_candidates(links: Links) -> list[Candidate]:
     address, app = CandidateKind.MAIL_ADDRESS, CandidateKind.APP_LINK
-    found = [(address, one) for one in links.mail_addresses[:MAX_KEPT_CANDIDATES]]
-    found += [(app, one) for one in links.apps[:MAX_KEPT_CANDIDATES]]
+    found = [(address, mail_address) for mail_address in links.mail_addresses[:MAX_KEPT_CANDIDATES]]
+    found += [(app, app_link) for app_link in links.apps[:MAX_KEPT_CANDIDATES]]
     reasons = {address: "is a mail address", app: "opens an app"}
     return [
         Candidate(kind, value, 0, False, (f"{reasons[kind]}, which no list of links holds",))

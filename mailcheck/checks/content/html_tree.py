@@ -540,7 +540,9 @@ class _TreeBuilder:
     def _end_formatting(self, name: str, *, is_restart: bool = False) -> None:
         """Close a formatting element; an open block inside it continues without it (13.2.6.4.7)."""
         entries = self.formatting[-1]
-        entry = next((one for one in reversed(entries) if one.name == name), None)
+        entry = next(
+            (formatting for formatting in reversed(entries) if formatting.name == name), None
+        )
         if entry is None:
             if not is_restart:
                 self._close_ordinary(name)
@@ -555,7 +557,11 @@ class _TreeBuilder:
             entries.remove(entry)
             self._pop_to(depth, has_tag=not is_restart)
             return
-        inside = [one for one in self.stack[depth + 1 :] if one.name in _SPECIAL or one in entries]
+        inside = [
+            open_element
+            for open_element in self.stack[depth + 1 :]
+            if open_element.name in _SPECIAL or open_element in entries
+        ]
         if len(inside) > MAX_FORMATTING or self.reopened >= MAX_REOPENED:
             return
         while inside[-1].name not in _SPECIAL:
@@ -573,7 +579,7 @@ class _TreeBuilder:
         if self.reopened >= MAX_REOPENED:
             entries.clear()
             return
-        for element in [one for one in entries if one.depth < 0]:
+        for element in [entry for entry in entries if entry.depth < 0]:
             self._reopen(element)
 
     def _reopen(self, element: Element) -> None:

@@ -98,7 +98,7 @@ def _part_of(raw_message: bytes, base: int, entity: Entity, attached: int) -> Pa
     if _is_divided_text(entity):
         content_type = "text/plain"
     else:
-        parts = tuple(_part_of(raw_message, base, one, attached) for one in entity.parts)
+        parts = tuple(_part_of(raw_message, base, part, attached) for part in entity.parts)
     inner = None
     # An encoded mail (against RFC 2046 5.2.1) has no parts at offsets of the received bytes.
     is_known = entity.encoding in _UNENCODED and attached < MAX_ATTACHED
@@ -121,7 +121,9 @@ def _part_of(raw_message: bytes, base: int, entity: Entity, attached: int) -> Pa
 
 def _is_divided_text(entity: Entity) -> bool:
     """Return whether the entity is a text that ``structure.py`` has divided at uuencoded files."""
-    return any(one.encoding == "x-uuencode" and one.start == one.body[0] for one in entity.parts)
+    return any(
+        part.encoding == "x-uuencode" and part.start == part.body[0] for part in entity.parts
+    )
 
 
 def derive_structures(mails: Sequence[bytes]) -> list[tuple[bytes, bytes, Instant | None]]:
@@ -257,7 +259,7 @@ def _write_structure(raw_message: bytes, part: Part, fields: Fields, *, is_exten
     kind, _, subtype = part.content_type.upper().partition("/")
     if part.parts:
         parts = b"".join(
-            write_structure(raw_message, one, is_extended=is_extended) for one in part.parts
+            write_structure(raw_message, inner, is_extended=is_extended) for inner in part.parts
         )
         extended = [_parameters(part.parameters), *_disposition_and_more(fields)]
         more = b" " + b" ".join(extended) if is_extended else b""
@@ -298,7 +300,7 @@ def _disposition_and_more(fields: Fields) -> Iterator[bytes]:
         yield b"NIL"
     field = fields.get("content-language")
     languages = [] if field is None else field.as_text().replace(",", " ").split()
-    strings = [write_string(one.encode("ascii", "replace")) for one in languages]
+    strings = [write_string(language.encode("ascii", "replace")) for language in languages]
     yield b"(" + b" ".join(strings) + b")" if strings else b"NIL"
     yield _field(fields, "content-location")
 

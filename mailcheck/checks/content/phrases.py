@@ -167,7 +167,9 @@ def compile_phrases(table: Mapping[str, Mapping[str, Iterable[str]]]) -> PhraseT
         for written in dict.fromkeys(chain.from_iterable(languages.values()))
     )
     for phrase in compiled:
-        script = next((i for i, one in enumerate(_UNSPACED) if one.match(phrase.text)), None)
+        script = next(
+            (i for i, pattern in enumerate(_UNSPACED) if pattern.match(phrase.text)), None
+        )
         word = _WORD.match(phrase.text)
         if script is not None:
             unspaced[script].append(phrase)
@@ -199,7 +201,12 @@ def find_phrases(folded: str, table: PhraseTable) -> list[Occurrence]:
     phrases = [*table.anywhere]
     if not folded.isascii():
         phrases += table.foreign
-        phrases += (one for script, some in table.unspaced if script.search(folded) for one in some)
+        phrases += (
+            unspaced
+            for script, some in table.unspaced
+            if script.search(folded)
+            for unspaced in some
+        )
     for phrase in phrases:
         if phrase.text in folded:
             found += _find_anywhere(folded, phrase)

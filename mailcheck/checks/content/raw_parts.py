@@ -45,12 +45,12 @@ def _read(raw_message: bytes, entity: Entity, end: int) -> RawPart:
     start = entity.body[0]
     fields = _fields_of(raw_message[entity.start : start])
     kinds = [value for name, value in fields if name.lower() == "content-type"]
-    is_multipart = any(one.lower().startswith("multipart/") for one in kinds)
+    is_multipart = any(kind.lower().startswith("multipart/") for kind in kinds)
     return RawPart(
         fields,
         raw_message[start:end].decode("utf-8", "replace"),
         end - entity.start,
-        tuple(_read(raw_message, one, _trimmed(raw_message, one)) for one in entity.parts)
+        tuple(_read(raw_message, part, _trimmed(raw_message, part)) for part in entity.parts)
         if is_multipart
         else (),
     )
@@ -64,7 +64,7 @@ def _trimmed(raw_message: bytes, entity: Entity) -> int:
 
 def _fields_of(header: bytes) -> Fields:
     found = split_header(header, 0, len(header)).fields
-    return tuple((one.name, one.as_text()) for one in found)
+    return tuple((field.name, field.as_text()) for field in found)
 
 
 def read_raw_fields(raw_message: bytes) -> Fields:
@@ -96,8 +96,9 @@ def read_details(raw_message: bytes) -> Details:
         digest_attachments(raw_message),
         frozenset(
             str(number)
-            for number, one in enumerate(list_attachments(root), 1)
-            if one.disposition != "attachment" and one.content_type != "application/octet-stream"
+            for number, entity in enumerate(list_attachments(root), 1)
+            if entity.disposition != "attachment"
+            and entity.content_type != "application/octet-stream"
         ),
     )
 
@@ -105,6 +106,6 @@ def read_details(raw_message: bytes) -> Details:
 def _line_end_of(raw_message: bytes, bodies: Sequence[Entity]) -> str:
     """Return the line end of decoded texts: CRLF, unless all lines end with LF alone."""
     data = b"".join(
-        decode_transfer(raw_message[slice(*one.body)], one.encoding)[0] for one in bodies
+        decode_transfer(raw_message[slice(*body.body)], body.encoding)[0] for body in bodies
     )
     return "\n" if b"\n" in data and LINE_END not in data else "\r\n"

@@ -397,9 +397,9 @@ def sanitise_html(
     # The anchors of the page to which its own links may lead.
     places = frozenset(
         f"#{name}"
-        for one in tree.nodes
-        if isinstance(one, Element)
-        for name in (one.attributes.get("id"), one.name == "a" and one.attributes.get("name"))
+        for node in tree.nodes
+        if isinstance(node, Element)
+        for name in (node.attributes.get("id"), node.name == "a" and node.attributes.get("name"))
         if name and _PLACE.fullmatch(name)
     )
     rules = _AttributeRules(pictures, places, StyleFilter(allows_remote, pictures))
@@ -433,7 +433,7 @@ def sanitise_html(
 
 def _read_language_and_direction(tree: HtmlTree) -> dict[str, str]:
     """Return the language and direction of ``<html>``."""
-    root = next((one for one in tree.nodes if isinstance(one, Element)), None)
+    root = next((node for node in tree.nodes if isinstance(node, Element)), None)
     if root is None or root.name != "html":
         return {}
     language, direction = (root.attributes.get(name, "").lower() for name in ("lang", "dir"))
@@ -483,7 +483,7 @@ def write_bounded(tree: HtmlTree, places: Set[str] | None = None) -> tuple[str, 
             pieces.append(_start_tag(node, places, base))
             if node.name not in VOID:
                 written.append(node)
-    pieces += [f"</{_shown_name(one)}>" for one in reversed(written)]
+    pieces += [f"</{_shown_name(element)}>" for element in reversed(written)]
     return "".join(pieces), end
 
 

@@ -203,7 +203,7 @@ class Looks:
         if name in self._coloured or not ("class" in attributes or "id" in attributes):
             return name in self._coloured
         names = [f"#{attributes.get('id')}"]
-        names += [f".{one}" for one in attributes.get("class", "").split()]
+        names += [f".{word}" for word in attributes.get("class", "").split()]
         return not self._coloured.isdisjoint(names)
 
 
@@ -403,7 +403,9 @@ def _read_colour(value: str) -> str:
 def _count_button_marks(declarations: Mapping[str, str]) -> int:
     """Count the signs of a button: background, rounded corners, padding, and an own box."""
     grounds = filter(None, (declarations.get("background"), declarations.get("background-color")))
-    has_ground = any(not one.startswith(("none", "transparent", "inherit")) for one in grounds)
+    has_ground = any(
+        not ground.startswith(("none", "transparent", "inherit")) for ground in grounds
+    )
     has_room = any(
         _ROOMY.match(declarations[name]) for name in declarations if name.startswith("padding")
     )

@@ -77,8 +77,8 @@ class Authentication(Struct, frozen=True):
             "DMARC of this mail": self.dmarc.result,
         }
         signatures = (
-            f"the DKIM signature of {one.header.signing_domain} ({one.header.selector})"
-            for one in self.dkim.passing
+            f"the DKIM signature of {signature.header.signing_domain} ({signature.header.selector})"
+            for signature in self.dkim.passing
         )
         passing = (name for name, result in found.items() if result is AuthResult.PASS)
         return frozenset((*passing, *signatures))

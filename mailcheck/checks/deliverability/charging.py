@@ -50,17 +50,17 @@ from mailcheck.checks.weights import (
 
 def total(charged: Iterable[ChargedFinding]) -> int:
     """Return the sum of the tenths."""
-    return sum(one.tenths for one in charged)
+    return sum(finding.tenths for finding in charged)
 
 
 def cap(charged: Iterable[ChargedFinding], most: int) -> tuple[ChargedFinding, ...]:
     """Limit the sum of all prices to ``most`` tenths, reducing the last ones first."""
     left = most
     capped = []
-    for one in charged:
-        tenths = min(one.tenths, left)
+    for finding in charged:
+        tenths = min(finding.tenths, left)
         left -= tenths
-        capped.append(replace(one, tenths=tenths))
+        capped.append(replace(finding, tenths=tenths))
     return tuple(capped)
 
 
@@ -84,10 +84,10 @@ def charge_spf(
     of_sender = describe_spf_of_mail(spf, record, is_own_host=is_own_host)
     of_helo = describe_spf_of_helo(spf, is_own_host=is_own_host)
     is_pass, known = identity.result is AuthResult.PASS, () if record is None else record.findings
-    of_pass = (one for one in known if is_pass and one.id in WEAK_RECORD_IDS)
+    of_pass = (finding for finding in known if is_pass and finding.id in WEAK_RECORD_IDS)
     return (
         *(() if of_sender is None else (price_finding(of_sender),)),
-        *(price_finding(one) for one in of_pass),
+        *(price_finding(finding) for finding in of_pass),
         *(() if of_helo is None else (uncharged(of_helo),)),
     )
 
@@ -157,7 +157,7 @@ def _find_of_passing(dkim: DkimOfMail, dmarc: DmarcOfMail) -> Iterator[Finding]:
         best = tuple(s for s in best if s.header.index in dmarc.aligned_signatures) or best
     elif author is not None:
         yield describe_unaligned(dkim, author)
-    if all(one.is_weak for one in best):
+    if all(signature.is_weak for signature in best):
         found = describe_signature(best[0], has_passing=True)
         yield from (finding for finding in found if finding.id == WEAK)
 
@@ -182,7 +182,10 @@ def charge_dmarc(
         return charged
     left_out = STRICTER_POLICY_FINDINGS if dmarc.result is AuthResult.FAIL else ()
     known = (f for f in dmarc.verdict.findings if f.severity is not Severity.UNDETERMINED)
-    return (*charged, *(uncharged(one) for one in known if one.id not in left_out))
+    return (
+        *charged,
+        *(uncharged(known_finding) for known_finding in known if known_finding.id not in left_out),
+    )
 
 
 def charge_authentication(spf: SpfOfMail, dkim: DkimOfMail) -> tuple[ChargedFinding, ...]:

@@ -31,7 +31,7 @@ def shrink_for_filter(raw_message: bytes, max_octets: int = MAX_FILTERED) -> Fil
     if excess <= 0:
         return FilteredMail(raw_message)
     left_out: list[tuple[int, int]] = []
-    bodies = [one.body for one in list_attachments(scan_structure(raw_message).root)]
+    bodies = [entity.body for entity in list_attachments(scan_structure(raw_message).root)]
     for start, end in sorted(bodies, key=lambda body: body[0] - body[1]):
         if excess <= 0:
             break

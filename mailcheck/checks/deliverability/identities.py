@@ -23,7 +23,7 @@ class Identities(Struct, frozen=True):
 def read_identities(head: bytes) -> Identities:
     """Read the identities from the header of a mail, in linear time; any bytes are accepted."""
     fields = split_header(head, 0, len(head)).fields
-    domains = [one.domain for one in header.read_authors(fields) if one.domain]
+    domains = [author.domain for author in header.read_authors(fields) if author.domain]
     signatures, _ = read_signatures(head)
     author_fields = header.names_of_fields(fields).count("from")
     return Identities(tuple(dict.fromkeys(domains)), signatures, author_fields)

@@ -61,9 +61,9 @@ def signed_fields(dkim: DkimOfMail) -> Set[str] | None:
     does, its fields are returned. The result is undetermined while a signature that may be valid
     could be that one.
     """
-    covered = [set(one.header.signed_fields) for one in dkim.passing]
+    covered = [set(signature.header.signed_fields) for signature in dkim.passing]
     complete = [fields for fields in covered if fields >= MUST_BE_SIGNED]
-    if not complete and not all(one.result.is_determined for one in dkim.signatures):
+    if not complete and not all(signature.result.is_determined for signature in dkim.signatures):
         return None
     return next(iter([*complete, *covered]), set())
 
@@ -208,7 +208,7 @@ def _is_confirmed(evidence: MailEvidence) -> bool | None:
 
 
 def _shortest_key(dkim: DkimOfMail) -> int | None:
-    keys = (one.key for one in dkim.passing)
+    keys = (signature.key for signature in dkim.passing)
     bits = [key.bits for key in keys if key is not None and key.key_type == RSA and key.bits]
     return min(bits, default=None)
 

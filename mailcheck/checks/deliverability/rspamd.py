@@ -62,12 +62,12 @@ def read_rspamd_verdict(answer: bytes, threshold: float) -> FilterVerdict:
     except (msgspec.DecodeError, RecursionError) as problem:
         raise ReportUnreadable(str(problem)) from None
     points = [found.score, *(symbol.score for symbol in found.symbols.values())]
-    if len(found.symbols) > MAX_RULES or any(abs(one) > MAX_POINTS for one in points):
+    if len(found.symbols) > MAX_RULES or any(abs(point) > MAX_POINTS for point in points):
         raise ReportUnreadable("the answer has too many symbols or points")
     if not all(_SYMBOL.fullmatch(name) for name in found.symbols):
         raise ReportUnreadable("the name of a symbol is invalid")
     is_spam = found.action in SPAM_ACTIONS
-    rules = tuple(sorted((_rule(*one) for one in found.symbols.items()), key=_order))
+    rules = tuple(sorted((_rule(*item) for item in found.symbols.items()), key=_order))
     if found.is_skipped:
         if not is_spam:
             raise Skipped

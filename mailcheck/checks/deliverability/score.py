@@ -127,7 +127,7 @@ class MailScore(Struct, frozen=True):
     @property
     def deductions(self) -> tuple[ChargedFinding, ...]:
         """Findings that take points off, those with the highest price first."""
-        return tuple(sorted_by_cost(one for one in self.charged if one.tenths))
+        return tuple(sorted_by_cost(finding for finding in self.charged if finding.tenths))
 
     @property
     def undetermined(self) -> tuple[CheckSummary, ...]:
@@ -246,10 +246,10 @@ def summarize(
 ) -> CheckSummary:
     """Summarize the findings of a check."""
     areas = SPF_AREAS if area is Area.SPF else (area,)
-    findings = tuple(one for one in charged if one.area in areas)
-    taken = sorted_by_cost(one for one in findings if one.tenths)
-    silent = [one.finding for one in findings if _makes_undetermined(one)]
-    to_fix: list[Finding] = [one.finding for one in taken] or silent
+    findings = tuple(finding for finding in charged if finding.area in areas)
+    taken = sorted_by_cost(finding for finding in findings if finding.tenths)
+    silent = [finding.finding for finding in findings if _makes_undetermined(finding)]
+    to_fix: list[Finding] = [finding.finding for finding in taken] or silent
     tenths = total(findings)
     return CheckSummary(
         area=area,
@@ -258,7 +258,7 @@ def summarize(
         result=result,
         detail=detail,
         tenths=tenths,
-        reason=" ".join(one.finding.meaning for one in taken),
+        reason=" ".join(finding.finding.meaning for finding in taken),
         first=to_fix[0] if to_fix else None,
         findings=findings,
     )
@@ -284,9 +284,9 @@ def describe_spf(spf: SpfOfMail, charged: Iterable[ChargedFinding]) -> str:
         first = words if words.startswith('"') else words[:1].lower() + words[1:]
         words = f"SPF {_MATCHED[identity.result]}: {first}"
     others = [
-        FINDINGS[one.finding.id].title
-        for one in charged
-        if one.area in SPF_AREAS and one.tenths and _adds_to_result(one.finding.id)
+        FINDINGS[finding.finding.id].title
+        for finding in charged
+        if finding.area in SPF_AREAS and finding.tenths and _adds_to_result(finding.finding.id)
     ]
     return " ".join([words, *(f"{title}." for title in others)])
 
@@ -315,7 +315,9 @@ def describe_dkim(dkim: DkimOfMail, author_domain: str | None) -> str:
     rest = f" {dkim.unchecked} more were not checked." if dkim.unchecked else ""
     if not dkim.passing:
         if not dkim.is_determined:
-            telling = next(one for one in dkim.signatures if not one.result.is_determined)
+            telling = next(
+                signature for signature in dkim.signatures if not signature.result.is_determined
+            )
         return f"The mail has {signatures}. {telling.explanation}{rest}"
     valid = ", ".join(
         dict.fromkeys(f"{s.header.signing_domain} ({s.header.selector})" for s in dkim.passing)
@@ -325,7 +327,7 @@ def describe_dkim(dkim: DkimOfMail, author_domain: str | None) -> str:
 
 def result_of_blocklists(charged: Iterable[ChargedFinding]) -> str:
     """Return one result for all lists; a listing without a price is not a fail."""
-    found = [one for one in charged if one.area is Area.BLACKLIST]
+    found = [finding for finding in charged if finding.area is Area.BLACKLIST]
     if total(found):
         return AuthResult.FAIL.value
     return UNKNOWN if any(map(_makes_undetermined, found)) else AuthResult.PASS.value

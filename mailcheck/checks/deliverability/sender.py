@@ -98,19 +98,23 @@ def without_absent_zones(
 ) -> Iterator[ChargedFinding]:
     """Remove advice to publish a record in a zone that does not exist."""
     absent = {
-        registrable_domain(one.mx.domain) for one in senders if one is not None and not one.has_zone
+        registrable_domain(sender.mx.domain)
+        for sender in senders
+        if sender is not None and not sender.has_zone
     }
-    for one in charged:
-        zone = next((zone for zone in absent if _is_about(one.finding, zone)), None)
+    for charged_finding in charged:
+        zone = next((zone for zone in absent if _is_about(charged_finding.finding, zone)), None)
         if zone is None:
-            yield one
+            yield charged_finding
             continue
         words = (
             f"{zone} does not exist, so no record can be published there. Send from a domain of"
             " yours that exists."
         )
-        finding = replace(one.finding, fix=words, proposed=None, alternatives=(), beside=())
-        yield replace(one, finding=finding)
+        finding = replace(
+            charged_finding.finding, fix=words, proposed=None, alternatives=(), beside=()
+        )
+        yield replace(charged_finding, finding=finding)
 
 
 def _is_about(finding: Finding, zone: str) -> bool:

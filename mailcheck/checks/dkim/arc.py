@@ -242,7 +242,7 @@ Problem = tuple[AuthResult, str]
 
 def evaluate_arc_keys(chain: ArcChain, answers: Answers) -> dict[str, SignatureKey]:
     """Return the key at each name that verification needs; all are queried at once."""
-    names = [one.seal.key_name for one in chain.sets]
+    names = [arc_set.seal.key_name for arc_set in chain.sets]
     if chain.sets:
         names.append(chain.sets[-1].message_signature.key_name)
     return {name: look_up_key(name, answers) for name in dict.fromkeys(names)}
@@ -268,10 +268,10 @@ def verify_chain(
     problems = list(_find_problems(raw_message, chain, keys, received_at // SECOND))
     # A known failure counts more than a failed lookup.
     problems.sort(key=lambda problem: problem[0] is AuthResult.TEMPERROR)
-    sealers = ", ".join(dict.fromkeys(one.seal.signing_domain for one in chain.sets))
+    sealers = ", ".join(dict.fromkeys(arc_set.seal.signing_domain for arc_set in chain.sets))
     seals = tuple(
-        ArcSeal(one.instance, one.seal.signing_domain, one.seal.selector, one.chain)
-        for one in chain.sets
+        ArcSeal(arc_set.instance, arc_set.seal.signing_domain, arc_set.seal.selector, arc_set.chain)
+        for arc_set in chain.sets
     )
     if problems:
         return ArcOfMail(problems[0][0], chain.count, seals, problems[0][1])
@@ -287,9 +287,9 @@ def _find_problems(
     if newest.chain == "fail":
         yield AuthResult.FAIL, f"{newest.seal.signing_domain} sealed the ARC chain as broken."
         return
-    for one in chain.sets:
-        if one.chain != ("none" if one.instance == 1 else "pass"):
-            says = f"Seal {one.instance} of the ARC chain says cv={one.chain}"
+    for arc_set in chain.sets:
+        if arc_set.chain != ("none" if arc_set.instance == 1 else "pass"):
+            says = f"Seal {arc_set.instance} of the ARC chain says cv={arc_set.chain}"
             yield AuthResult.FAIL, f"{says}, which is not valid at this position."
             return
     source, header = split_mail(raw_message), newest.message_signature
@@ -298,8 +298,8 @@ def _find_problems(
     )
     if verdict.result is not AuthResult.PASS:
         yield _to_chain_result(verdict.result), f"The newest ARC set: {verdict.explanation}"
-    for one in reversed(chain.sets):
-        yield from _find_seal_problem(chain, one, keys, now)
+    for arc_set in reversed(chain.sets):
+        yield from _find_seal_problem(chain, arc_set, keys, now)
 
 
 def _find_seal_problem(
@@ -313,7 +313,7 @@ def _find_seal_problem(
     failure = find_signature_failure(header, key, now)
     if failure is None and key.record is not None:
         # The last field with a name is selected first.
-        fields = tuple(field for one in reversed(covered) for field in one.fields)
+        fields = tuple(field for arc_set in reversed(covered) for field in arc_set.fields)
         source = MailSource(fields, b"", is_complete=True)
         failure = check_header_signature(source, header, key.record, sealed.fields[-1])
     if failure is not None:

@@ -84,10 +84,10 @@ def _read(source: MailSource, name: bytes) -> list[SignatureTags]:
 
 def _describe(tags: SignatureTags) -> Dkim2Signature:
     # s= has sets of selector, algorithm and signature.
-    sets = [one.strip().split(":") for one in tags.text("s").split(",")]
-    algorithms = [one[1].strip()[:MAX_WORD] for one in sets if len(one) > 2]
-    flags = [one.strip()[:MAX_WORD] for one in tags.text("f").split(",") if one.strip()]
-    recipients = [_decode(one) for one in tags.text("rt").split(",") if one.strip()]
+    sets = [part.strip().split(":") for part in tags.text("s").split(",")]
+    algorithms = [words[1].strip()[:MAX_WORD] for words in sets if len(words) > 2]
+    flags = [part.strip()[:MAX_WORD] for part in tags.text("f").split(",") if part.strip()]
+    recipients = [_decode(part) for part in tags.text("rt").split(",") if part.strip()]
     return Dkim2Signature(
         sequence=_number(tags, "i"),
         instance=_number(tags, "m"),
@@ -118,13 +118,13 @@ def _decode(text: str) -> str:
 
 
 def _find_problem(signatures: list[Dkim2Signature], instances: list[SignatureTags]) -> str:
-    sequence = [one.sequence for one in signatures]
+    sequence = [signature.sequence for signature in signatures]
     if not signatures:
         return "contain no signature"
     if sequence != list(range(1, len(sequence) + 1)):
         return "do not number the hops from 1 without a gap (i=)"
     versions = {_number(tags, "m") for tags in instances}
-    if any(one.instance not in versions for one in signatures):
+    if any(signature.instance not in versions for signature in signatures):
         return "have a signature of a version (m=) without its Message-Instance field"
     return ""
 
@@ -138,7 +138,7 @@ def describe_dkim2(dkim2: Dkim2OfMail) -> tuple[Finding, ...]:
             f"The DKIM2 fields {dkim2.problem}. DKIM2 is a draft, so they have no effect here."
         )
         return (make_finding("dkim2.malformed", meaning),)
-    names = list(dict.fromkeys(one.domain or "no domain" for one in dkim2.signatures))
+    names = list(dict.fromkeys(signature.domain or "no domain" for signature in dkim2.signatures))
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     domains = ", ".join(names[:MAX_NAMED]) + more
     hops = f"{len(dkim2.signatures)} hop{'s' if len(dkim2.signatures) > 1 else ''}"

@@ -85,7 +85,7 @@ def is_header_intact(
     verifier = dkim.DKIM()
     # dkimpy would canonicalize all other fields as well.
     verifier.headers = [
-        one for name in dict.fromkeys(names) for one in source.by_name.get(name, ())
+        header for name in dict.fromkeys(names) for header in source.by_name.get(name, ())
     ]
     verifier.seqtlsrpt = False
     verifier.minkey = 0
@@ -210,8 +210,8 @@ def canonicalize_relaxed_body(body: bytes) -> bytes:
 def select_headers(headers: Sequence[Field], include_headers: Iterable[bytes]) -> list[Field]:
     """Select the signed fields; of fields with one name, the last is first (RFC 6376 5.4.2)."""
     by_name: dict[bytes, list[Field]] = {}
-    for one in headers:
-        by_name.setdefault(one[0].rstrip().lower(), []).append(one)
+    for header in headers:
+        by_name.setdefault(header[0].rstrip().lower(), []).append(header)
     found = (by_name.get(name) for name in include_headers)
     return [fields.pop() for fields in found if fields]
 

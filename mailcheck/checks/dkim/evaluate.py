@@ -308,7 +308,7 @@ def _find_findings(
     answers_for_all: bool,
 ) -> list[Finding]:
     """Return the findings; ``answers_for_all`` is whether DNS answers for a made-up selector."""
-    found = [_describe_dangling(domain, *one, keys) for one in dangling]
+    found = [_describe_dangling(domain, *pair, keys) for pair in dangling]
     if presence is Presence.FOUND:
         has_usable = any(key.is_usable for key in keys)
         if any(key.record.is_usable for key in keys):
@@ -366,9 +366,9 @@ def _find_rotating(target: str) -> Provider | None:
     """Return the provider that changes the keys at the target of a CNAME by itself."""
     return next(
         (
-            one
-            for one in load_providers()
-            if any(target.endswith(f".{end}") for end in one.rotates_at)
+            provider
+            for provider in load_providers()
+            if any(target.endswith(f".{end}") for end in provider.rotates_at)
         ),
         None,
     )

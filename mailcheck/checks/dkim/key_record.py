@@ -244,7 +244,10 @@ def read_key_records(texts: Sequence[str]) -> list[KeyRecord]:
         problem = record.problem if record.needs_new_key else "is not a DKIM key record"
         return [_with_repair(replace(record, problem=problem, bits=None, is_revoked=False), near)]
     if len(found) > 1:
-        return [replace(one, repaired=_choose_record_to_keep(one, found)) for one in found]
+        return [
+            replace(found_record, repaired=_choose_record_to_keep(found_record, found))
+            for found_record in found
+        ]
     (record,) = found
     others = tuple(text for text in texts if text != record.text)
     if record.problem:
@@ -266,11 +269,11 @@ def _with_repair(record: KeyRecord, texts: Sequence[str]) -> KeyRecord:
 
 def _choose_record_to_keep(record: KeyRecord, found: Sequence[KeyRecord]) -> str:
     """Return the record to keep if several have the same key, or an empty string."""
-    usable = [one for one in found if one.is_usable]
-    if usable and len({one.key_data for one in found}) == 1:
+    usable = [found_record for found_record in found if found_record.is_usable]
+    if usable and len({found_record.key_data for found_record in found}) == 1:
         return usable[0].text
     if not usable and repair_key_record([record.text]) is None:
-        return repair_key_record([one.text for one in found]) or ""
+        return repair_key_record([found_record.text for found_record in found]) or ""
     return ""
 
 
@@ -355,7 +358,7 @@ def _write_record(tags: Mapping[str, str], key_type: str, octets: bytes) -> str:
     kept = {"v": VERSION}
     if "k" in tags or key_type != RSA:
         kept["k"] = key_type
-    hashes = [one.strip().lower() for one in tags.get("h", "").split(":")]
+    hashes = [part.strip().lower() for part in tags.get("h", "").split(":")]
     if "sha256" in hashes:
         kept["h"] = tags["h"].lower()
     if "tlsrpt" in tags.get("s", "").lower():

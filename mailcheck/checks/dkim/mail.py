@@ -130,12 +130,16 @@ class DkimOfMail(Struct, frozen=True):
     @property
     def passing(self) -> tuple[SignatureOfMail, ...]:
         """The signatures that verify."""
-        return tuple(one for one in self.signatures if one.result is AuthResult.PASS)
+        return tuple(
+            signature for signature in self.signatures if signature.result is AuthResult.PASS
+        )
 
     @property
     def is_determined(self) -> bool:
         """Whether every signature is determined, or one passes anyway."""
-        return bool(self.passing) or all(one.result.is_determined for one in self.signatures)
+        return bool(self.passing) or all(
+            signature.result.is_determined for signature in self.signatures
+        )
 
 
 _AGAIN = "Check the test again in a minute."
@@ -244,10 +248,10 @@ def describe_signature(signature: SignatureOfMail, *, has_passing: bool) -> Iter
 def choose_signature_to_fix(dkim: DkimOfMail, author_domain: str | None) -> SignatureOfMail | None:
     """Return the signature to fix if none is valid: the author's own, or the topmost."""
     author = author_domain or ""
-    for one in dkim.signatures:
-        domain = one.header.signing_domain
+    for signature in dkim.signatures:
+        domain = signature.header.signing_domain
         if is_within(domain, author) or is_within(author, domain):
-            return one
+            return signature
     return next(iter(dkim.signatures), None)
 
 
@@ -267,7 +271,9 @@ def describe_invalid(dkim: DkimOfMail, author_domain: str | None) -> Finding:
 
 def describe_unaligned(dkim: DkimOfMail, author_domain: str) -> Finding:
     """Return a finding that the valid signatures are not of the author domain."""
-    signers = ", ".join(dict.fromkeys(one.header.signing_domain for one in dkim.passing))
+    signers = ", ".join(
+        dict.fromkeys(signature.header.signing_domain for signature in dkim.passing)
+    )
     return make_finding(
         "dkim.unaligned",
         f"The valid signature is from {signers}, not from {author_domain}, the domain in From:"
@@ -285,8 +291,8 @@ def describe_undetermined(dkim: DkimOfMail, author_domain: str | None) -> Findin
         meaning_id = "dkim.alignment-undetermined"
     else:
         meaning_id = "dkim.undetermined"
-        silent = [one for one in dkim.signatures if not one.result.is_determined]
-        meaning = " ".join(dict.fromkeys(one.explanation for one in silent))
+        silent = [signature for signature in dkim.signatures if not signature.result.is_determined]
+        meaning = " ".join(dict.fromkeys(signature.explanation for signature in silent))
     return make_finding(meaning_id, meaning, _AGAIN)
 
 

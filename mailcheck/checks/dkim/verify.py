@@ -237,7 +237,9 @@ def replace_keys(dkim: DkimOfMail, keys: Sequence[SignatureKey]) -> DkimOfMail:
     if len(keys) != len(dkim.signatures):
         return dkim
     pairs = zip(dkim.signatures, keys, strict=True)
-    return replace(dkim, signatures=tuple(_replace_key(one, key.record) for one, key in pairs))
+    return replace(
+        dkim, signatures=tuple(_replace_key(signature, key.record) for signature, key in pairs)
+    )
 
 
 def _replace_key(signature: SignatureOfMail, record: KeyRecord | None) -> SignatureOfMail:

@@ -297,27 +297,30 @@ def _check_reports(
             " fails and who forges your name.",
             proposed=_publish(place, repaired) if asks_then else None,
         )
-    for one in authorizations:
-        if one.presence is Presence.ABSENT and is_freemail(one.uri.host):
+    for authorization in authorizations:
+        uri = authorization.uri
+        if authorization.presence is Presence.ABSENT and is_freemail(uri.host):
             yield make_finding(
                 "dmarc.report-refused",
-                f"Reports to {one.uri.text} are not sent: {one.uri.host} is a mailbox provider,"
+                f"Reports to {uri.text} are not sent: {uri.host} is a mailbox provider,"
                 f" which does not publish that its users accept reports about {place}.",
                 f"Use an address at {place} for reports, or a service that reads reports.",
             )
-        elif one.presence is Presence.ABSENT:
+        elif authorization.presence is Presence.ABSENT:
             yield make_finding(
                 "dmarc.report-refused",
-                f"Reports to {one.uri.text} are not sent: {one.uri.host} does not publish that it"
+                f"Reports to {uri.text} are not sent: {uri.host} does not publish that it"
                 f" accepts reports about {place}.",
-                f"Ask the owner of {one.uri.host} to publish this record, or use an address of"
+                f"Ask the owner of {uri.host} to publish this record, or use an address of"
                 " your own.",
-                _authorization_record(one.record_name),
+                _authorization_record(authorization.record_name),
             )
-    silent = [one.record_name for one in authorizations if one.presence is Presence.UNDETERMINED]
+    silent = [
+        asked.record_name for asked in authorizations if asked.presence is Presence.UNDETERMINED
+    ]
     if silent:
         yield undetermined("dmarc.undetermined", silent)
-    readers = ", ".join(dict.fromkeys(one.host for one in record.ruf if one.is_usable))
+    readers = ", ".join(dict.fromkeys(uri.host for uri in record.ruf if uri.is_usable))
     if readers:
         yield make_finding(
             "dmarc.failure-reports",
@@ -452,14 +455,14 @@ def _adapt_records(
     """
     aliases = {PREFIX + step.domain: step.alias_of for step in walk.steps}
     adapted = []
-    for one in findings:
-        record = one.proposed
+    for finding in findings:
+        record = finding.proposed
         if record is not None and record.name in aliases and lost_addresses(texts, record.value):
-            adapted.append(replace(one, proposed=None))
+            adapted.append(replace(finding, proposed=None))
         elif record is not None:
-            adapted.append(publish_at_target(one, record.name, aliases.get(record.name, "")))
+            adapted.append(publish_at_target(finding, record.name, aliases.get(record.name, "")))
         else:
-            adapted.append(one)
+            adapted.append(finding)
     return tuple(adapted)
 
 
@@ -480,7 +483,7 @@ def _describe_all(
         *_check_syntax(step.domain, step.record, changes),
         *_check_policy(found, step.domain, step.record, changes, offer),
     )
-    yield from (_add_authorization(one, step.domain, offer) for one in described)
+    yield from (_add_authorization(finding, step.domain, offer) for finding in described)
     yield from _check_public_suffix(step.domain, step.record, changes)
     yield from _check_undetermined_policy(found.domain, step, answers)
     yield from _compare_with_rfc7489(found.domain, step, answers)
@@ -522,7 +525,7 @@ def _find_policy_step(walk: TreeWalk) -> WalkStep | None:
     steps = [walk.steps[0]]
     if home is not None:
         steps += filter(None, (walk.step_at(home), walk.steps[-1]))
-    step = next((one for one in steps if one.record is not None), None)
+    step = next((walked for walked in steps if walked.record is not None), None)
     return step if step is not None and step.record is not None and step.record.is_usable else None
 
 

@@ -112,7 +112,7 @@ def _explain_dkim(verdict: DmarcVerdict, dkim: DkimOfMail | None, is_aligned: bo
     if not dkim.passing:
         is_known = dkim.is_determined
         return "no DKIM signature is valid" if is_known else "DKIM could not be determined"
-    signers = [one.header.signing_domain for one in dkim.passing]
+    signers = [signature.header.signing_domain for signature in dkim.passing]
     is_strict = verdict.record is not None and verdict.record.has_strict_dkim
     relation = _describe_relation(verdict, signers, is_aligned, is_strict, "adkim")
     return f"the mail has a valid signature of {_list(signers)}, {relation}"
@@ -233,7 +233,10 @@ def evaluate_dmarc_of_mail(
         strict, one = record is not None and record.has_strict_spf, spf.mail_from
         of_spf = _align_passing(one.domain, one.result, walk, strict=strict, answers=answers)
     strict = record is not None and record.has_strict_dkim
-    signers = {one.header.index: (one.header.signing_domain, one.result) for one in signatures}
+    signers = {
+        signature.header.index: (signature.header.signing_domain, signature.result)
+        for signature in signatures
+    }
     of_signatures = {
         index: _align_passing(*signer, walk, strict=strict, answers=answers)
         for index, signer in signers.items()
@@ -242,14 +245,16 @@ def evaluate_dmarc_of_mail(
         sender = [spf.mail_from.domain] if spf is not None else []
         prefetch_walks(author, [*sender, *(domain for domain, _ in signers.values())], answers)
     of_dkim = Alignment(None) if dkim is None else _combine(of_signatures.values())
-    aligned = tuple(index for index, one in of_signatures.items() if one.is_aligned)
+    aligned = tuple(index for index, alignment in of_signatures.items() if alignment.is_aligned)
     ways, result = (
         (of_spf.is_aligned, of_dkim.is_aligned),
         _combine_results(verdict, of_spf, of_dkim),
     )
     deciding = dkim
     if aligned:  # only aligned signatures decide
-        deciding = DkimOfMail(tuple(one for one in signatures if one.header.index in aligned))
+        deciding = DkimOfMail(
+            tuple(signature for signature in signatures if signature.header.index in aligned)
+        )
     policy = verdict.policy
     if policy is not None and record is not None and record.is_testing:
         policy = policy.one_step_weaker
@@ -286,10 +291,10 @@ def _align_passing(
 def _combine(alignments: Iterable[Alignment]) -> Alignment:
     """Combine the alignments of all signatures: one aligned signature is enough."""
     known = list(alignments)
-    if any(one.is_aligned for one in known):
+    if any(alignment.is_aligned for alignment in known):
         return Alignment(is_aligned=True)
-    silent = tuple(name for one in known for name in one.unanswered_names)
-    is_open = any(one.is_aligned is None for one in known)
+    silent = tuple(name for alignment in known for name in alignment.unanswered_names)
+    is_open = any(alignment.is_aligned is None for alignment in known)
     return Alignment(None, silent) if is_open else _NOT_ALIGNED
 
 
@@ -370,7 +375,9 @@ def _fix_alignment(
 ) -> tuple[str, RecordToPublish | None]:
     """Return the advice on what to change: preferably the signature."""
     author = dmarc.author_domain
-    signers = [one.header.signing_domain for one in dkim.passing] if dkim is not None else []
+    signers = (
+        [signature.header.signing_domain for signature in dkim.passing] if dkim is not None else []
+    )
     sender = spf.mail_from.domain if spf is not None and spf.has_pass else None
     loose = {"adkim": "r"} if any(_is_related(dmarc, name) for name in signers) else {}
     if sender is not None and _is_related(dmarc, sender):
@@ -404,11 +411,11 @@ def _fix_alignment(
 def _find_false_suffix(dmarc: DmarcOfMail, passing: Sequence[str]) -> WalkStep | None:
     """Return the record with ``psd=y`` that alone keeps a passing name from aligning, or `None`."""
     steps = () if dmarc.verdict is None else dmarc.verdict.walk.steps
-    step = next((one for one in steps if one.record and one.record.psd == "y"), None)
+    step = next((walked for walked in steps if walked.record and walked.record.psd == "y"), None)
     if step is None or is_public_suffix(step.domain):
         return None
-    names = (read_mail_domain(one) or "" for one in passing)
-    return step if any(is_within(one, step.domain) for one in names) else None
+    names = (read_mail_domain(signer) or "" for signer in passing)
+    return step if any(is_within(name, step.domain) for name in names) else None
 
 
 def _is_related(dmarc: DmarcOfMail, domain: str) -> bool:

@@ -29,7 +29,7 @@ def postpone_stricter_policy(
 ) -> DmarcVerdict:
     """Return a verdict that advises to set up SPF or DKIM first, if neither works."""
     if can_authenticate(spf, dkim) or not any(
-        one.id in STRICTER_POLICY_FINDINGS for one in dmarc.findings
+        finding.id in STRICTER_POLICY_FINDINGS for finding in dmarc.findings
     ):
         return dmarc
     first = (
@@ -37,9 +37,9 @@ def postpone_stricter_policy(
         " to its own mail too. After that: "
     )
     findings = (
-        replace(one, fix=first + one.fix, proposed=None, alternatives=())
-        if one.id in STRICTER_POLICY_FINDINGS
-        else one
-        for one in dmarc.findings
+        replace(finding, fix=first + finding.fix, proposed=None, alternatives=())
+        if finding.id in STRICTER_POLICY_FINDINGS
+        else finding
+        for finding in dmarc.findings
     )
     return replace(dmarc, findings=tuple(findings))

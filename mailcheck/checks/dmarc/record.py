@@ -178,7 +178,7 @@ def _check_failure_options(tags: TagList, problems: list[str]) -> None:
     text = tags.get("fo")
     if text is None or tags.get("ruf") is None:
         return
-    options = [one.strip().lower() for one in text.split(":")]
+    options = [part.strip().lower() for part in text.split(":")]
     distinct = frozenset(options)
     if len(distinct) < len(options) or not distinct <= FAILURE_OPTIONS or {"0", "1"} <= distinct:
         problems.append(f'"fo={text[:40]}" is not a list like 1:d:s (0 or 1, d, s)')
@@ -345,7 +345,7 @@ def merge_uris(texts: Iterable[str]) -> dict[str, str]:
         record = parse_policy_record(text)
         for name, uris in (("rua", record.rua), ("ruf", record.ruf)):
             if uris:
-                merged[name] = _join(merged.get(name, "").split(","), [one.text for one in uris])
+                merged[name] = _join(merged.get(name, "").split(","), [uri.text for uri in uris])
     return merged
 
 
@@ -365,9 +365,9 @@ def _read_intended_value(name: str, written: str) -> str:
     if name in POLICY_TAGS:
         if word in _LIKE_NONE:
             return Policy.NONE.value
-        return next(iter(get_close_matches(word, [one.value for one in Policy], 1, _CLOSE)), "")
+        return next(iter(get_close_matches(word, [known.value for known in Policy], 1, _CLOSE)), "")
     if name == "fo":
-        options = dict.fromkeys(one for one in word.split(":") if one in FAILURE_OPTIONS)
+        options = dict.fromkeys(part for part in word.split(":") if part in FAILURE_OPTIONS)
         return ":".join(options) if not {"0", "1"} <= options.keys() else ""
     value = _MODES.get(word, word)
     return value if value in VALUES.get(name, ()) else ""

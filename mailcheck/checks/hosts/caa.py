@@ -77,17 +77,17 @@ class CaaVerdict(Struct, frozen=True):
     @property
     def is_blocked(self) -> bool:
         """Whether no authority may issue, because of a critical tag that none knows."""
-        return any(one.is_critical and one.tag not in KNOWN_TAGS for one in self.properties)
+        return any(entry.is_critical and entry.tag not in KNOWN_TAGS for entry in self.properties)
 
     def issuers(self, tag: str) -> tuple[str, ...] | None:
         """Return the authorities that may issue; empty for none, `None` for any.
 
         A malformed value allows no authority (RFC 8659 4.2).
         """
-        found = [one for one in self.properties if one.tag == tag]
+        found = [entry for entry in self.properties if entry.tag == tag]
         if self.is_blocked:
             return ()
-        return tuple(sorted({one.issuer for one in found if one.issuer})) if found else None
+        return tuple(sorted({entry.issuer for entry in found if entry.issuer})) if found else None
 
 
 def evaluate_caa(domain: str, answers: Answers) -> CaaVerdict:
@@ -105,13 +105,15 @@ def evaluate_caa(domain: str, answers: Answers) -> CaaVerdict:
         found = _read(answer)
         if found:
             target = alias_target(answer)
-            findings = (publish_at_target(one, name, target) for one in _judge(name, found))
+            findings = (publish_at_target(finding, name, target) for finding in _judge(name, found))
             return CaaVerdict(domain, Presence.FOUND, name, found, tuple(findings))
     return CaaVerdict(domain, Presence.ABSENT, None, (), (_absent(domain),))
 
 
 def _read(answer: DnsAnswer) -> tuple[CaaProperty, ...]:
-    records = sorted((one for one in answer.records if isinstance(one, CAA)), key=CAA.to_text)
+    records = sorted(
+        (record for record in answer.records if isinstance(record, CAA)), key=CAA.to_text
+    )
     return tuple(map(_property, records[:MAX_RECORDS]))
 
 
@@ -132,20 +134,20 @@ def read_issuer(value: str) -> str | None:
         return None
     if parameters and not parameters[-1]:
         parameters.pop()  # only the last one may be empty
-    for one in parameters:
-        tag, equals, text = (part.strip(" \t") for part in one.partition("="))
+    for parameter in parameters:
+        tag, equals, text = (part.strip(" \t") for part in parameter.partition("="))
         if not equals or _TAG.fullmatch(tag) is None or _VALUE.fullmatch(text) is None:
             return None
     return name.lower()
 
 
 def _judge(name: str, found: Sequence[CaaProperty]) -> Iterator[Finding]:
-    for one in found:
-        yield from _judge_property(name, one)
+    for entry in found:
+        yield from _judge_property(name, entry)
     for tag in ISSUERS:
-        same = [one for one in found if one.tag == tag]
+        same = [found_entry for found_entry in found if found_entry.tag == tag]
         yield from _judge_issuers(name, tag, same)
-    tags = {one.tag for one in found}
+    tags = {found_entry.tag for found_entry in found}
     if ISSUE in tags and ISSUE_MAIL not in tags:
         yield make_finding(
             "caa.mail-unrestricted",
@@ -210,15 +212,15 @@ def _unknown(name: str, one: CaaProperty) -> Finding:
 
 def _judge_issuers(name: str, tag: str, same: Sequence[CaaProperty]) -> Iterator[Finding]:
     """Compare the records of one tag. They allow each authority that any of them names."""
-    denials = [one for one in same if one.issuer == ""]
-    grants = [one for one in same if one.issuer]
+    denials = [entry for entry in same if entry.issuer == ""]
+    grants = [entry for entry in same if entry.issuer]
     if denials and grants:
         yield make_finding(
             "caa.contradiction",
             f"The record {_shown(denials[0])} of {name} forbids {_WHAT[tag]}, but"
             f" {_shown(grants[0])} allows them. The prohibition has no effect.",
             proposed=RecordToPublish(name, "CAA", grants[0].text),
-            replaced=tuple(one.text.lower() for one in denials),
+            replaced=tuple(denial.text.lower() for denial in denials),
         )
     elif denials and tag == ISSUE_MAIL:
         yield make_finding(

@@ -172,7 +172,7 @@ def _describe_too_many_hosts(domain: str, count: int, limit: int) -> Finding:
 
 def _describe_host(domain: str, host: MailHost, hosts: Sequence[MailHost]) -> Finding:
     """Return a finding about one host, which is more severe if no other host is usable."""
-    other = next((one for one in hosts if one.is_usable), None)
+    other = next((candidate for candidate in hosts if candidate.is_usable), None)
     severity = Severity.ERROR if other is None else Severity.WARNING
     if host.intended:
         return _describe_appended_zone(domain, host, severity)
@@ -324,7 +324,9 @@ def _evaluate_host(
     problem, intended = _find_problem(host, allow_private), ""
     if problem is HostProblem.NO_ADDRESS:
         found = (look_up_addresses(answers, name) for name in _without_zone(exchange, domain))
-        good = (one.name for one in found if _find_problem(one, allow_private) is None)
+        good = (
+            addresses.name for addresses in found if _find_problem(addresses, allow_private) is None
+        )
         intended = next(good, "")
     return MailHost(exchange, preference, host, problem, intended)
 

@@ -149,7 +149,7 @@ def _read_moment(text: str) -> Instant | None:
         return parse_instant(text)
     except (ValueError, OverflowError):
         pass
-    found = next(filter(None, (one.match(text) for one in _DATES)), None)
+    found = next(filter(None, (form.match(text) for form in _DATES)), None)
     if found is None:
         return None
     parts = found.groupdict()

@@ -108,7 +108,9 @@ def judge_compatibility(
         is_hidden = any(start <= position < end for start, end in hidden)
         one.is_for_mso = one.is_for_mso or not is_hidden
     features = [feature for feature in facts.features if feature.slug in found]
-    support = {one.slug: _support_of(one, found[one.slug], facts) for one in features}
+    support = {
+        feature.slug: _support_of(feature, found[feature.slug], facts) for feature in features
+    }
     findings = [
         _finding(feature, support[feature.slug], found[feature.slug], facts, lines)
         for feature in features
@@ -150,7 +152,9 @@ class _Pictures(Struct, frozen=True):
 
 def _badness(finding: FeatureFinding) -> float:
     """Return the share of clients without support; partial support counts half."""
-    known = sum(one.supported + one.partial + one.unsupported for one in finding.support)
+    known = sum(
+        support.supported + support.partial + support.unsupported for support in finding.support
+    )
     return (len(finding.unsupported) + len(finding.partial) / 2) / max(1, known)
 
 
@@ -253,7 +257,7 @@ def _judge_clients(support: Mapping[str, str], facts: Facts) -> tuple[Support, .
     """Count the clients of each family by their worst support for a feature of the mail."""
     worst: dict[str, str] = {}
     for index, client in enumerate(facts.clients):
-        letters = {one[index] for one in support.values()} - {UNTESTED}
+        letters = {letters_of_client[index] for letters_of_client in support.values()} - {UNTESTED}
         order = (UNSUPPORTED, PARTIAL, SUPPORTED, UNKNOWN)
         worst[client] = next((letter for letter in order if letter in letters), UNKNOWN)
     return _count_families(worst if support else dict.fromkeys(facts.clients, SUPPORTED))
@@ -266,4 +270,4 @@ def _count_families(letters: Mapping[str, str]) -> tuple[Support, ...]:
         counts[family, UNKNOWN if letter == UNTESTED else letter] += 1
     order = (SUPPORTED, PARTIAL, UNSUPPORTED, UNKNOWN)
     families = (*FAMILIES.values(), OTHERS)
-    return tuple(Support(one, *(counts[one, letter] for letter in order)) for one in families)
+    return tuple(Support(name, *(counts[name, letter] for letter in order)) for name in families)

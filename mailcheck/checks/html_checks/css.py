@@ -352,8 +352,8 @@ class CssFeatures:
         alone = _PSEUDO.sub("", plain).split(",")
         if len(alone) > 1:
             yield from parts[","]
-        for one in alone:
-            yield from self._of_compounds(" ".join(one.split()))
+        for lone in alone:
+            yield from self._of_compounds(" ".join(lone.split()))
 
     def _of_compounds(self, selector: str) -> Iterator[str]:
         parts = self._rules.style_sheet

@@ -160,9 +160,9 @@ def read_message_id(fields: Sequence[HeaderField]) -> MessageIdFacts | None:
 
 def read_unsubscribe(fields: Sequence[HeaderField]) -> UnsubscribeFacts:
     """Parse List-Unsubscribe (RFC 2369 3.2) and List-Unsubscribe-Post (RFC 8058 3.1)."""
-    found = [one for one in fields if one.name.lower() == "list-unsubscribe"]
+    found = [field for field in fields if field.name.lower() == "list-unsubscribe"]
     post = find_field(fields, "list-unsubscribe-post")
-    body = ", ".join(decode_header_bytes(one.body) for one in found)
+    body = ", ".join(decode_header_bytes(field.body) for field in found)
     said = decode_header_bytes(post.body) if post else ""
     uris = uris_in(body)
     return UnsubscribeFacts(

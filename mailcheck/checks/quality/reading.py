@@ -75,7 +75,7 @@ def _read_header(structure: Structure) -> MailFacts:
         raw_8bit_fields=header.find_8bit(fields),
         author_fields=names.count("from"),
         author_address=authors[0].address if authors else "",
-        author_domains=tuple(dict.fromkeys(one.domain for one in authors if one.domain)),
+        author_domains=tuple(dict.fromkeys(author.domain for author in authors if author.domain)),
         authors=authors,
         subject=header.read_text(fields, "subject"),
         has_subject="subject" in names,
@@ -111,7 +111,9 @@ def _read_bodies(raw_message: bytes, structure: Structure) -> _Bodies:
     urls = list_urls(links)
     html = None
     if bodies.htmls:
-        of_html = (one for one in (*chosen.plain, *chosen.rich) if one.content_type == "text/html")
+        of_html = (
+            entity for entity in (*chosen.plain, *chosen.rich) if entity.content_type == "text/html"
+        )
         html = replace(
             read_html(markup, bodies.tree),
             size=len(markup.encode()),

@@ -178,9 +178,11 @@ def simulate_replies(evidence: Evidence) -> tuple[SimulatedReply, ...]:
 def _simulate(profile: Profile, evidence: Evidence) -> SimulatedReply:
     requirements = _requirements_by_question(profile.requirements)
     judged = [_judge(rule, requirements.get(rule.question, ""), evidence) for rule in profile.rules]
-    shown = [one for one in judged if one.result in (RuleResult.NOT_MET, RuleResult.UNDETERMINED)]
+    shown = [
+        rule for rule in judged if rule.result in (RuleResult.NOT_MET, RuleResult.UNDETERMINED)
+    ]
     shown.sort(key=_order)
-    decisive = [one for one in shown if one.action is not Action.ACCEPT and not one.is_open]
+    decisive = [rule for rule in shown if rule.action is not Action.ACCEPT and not rule.is_open]
     deciding = decisive[0] if decisive else None
     action = Action.ACCEPT if deciding is None else deciding.action
     is_accepted = action in (Action.ACCEPT, Action.SPAM)
@@ -244,7 +246,7 @@ def load_profiles() -> tuple[Profile, ...]:
 
 def find_profile(profile_id: str) -> Profile | None:
     """Return the profile with an id, or `None`."""
-    return next((one for one in load_profiles() if one.id == profile_id), None)
+    return next((profile for profile in load_profiles() if profile.id == profile_id), None)
 
 
 def _read_profiles(row: Mapping[str, Any], sources: Mapping[str, Source]) -> Sequence[Profile]:

@@ -37,7 +37,7 @@ class Topic(Struct, frozen=True):
 def load_topics() -> Mapping[str, Topic]:
     """Load the table that ships with the package; returns the topics by name, in its order."""
     text = files(__package__).joinpath("topics.toml").read_text("utf-8")
-    pages = {one.id: one.source for one in load_receivers()}
+    pages = {receiver.id: receiver.source for receiver in load_receivers()}
     topics = [
         Topic(
             tuple(entry["names"]),

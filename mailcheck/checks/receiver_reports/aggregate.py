@@ -46,7 +46,7 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
 }
 
 _DISPOSITIONS: Mapping[str, str] = {
-    **{one: one for one in ("none", "quarantine", "reject")},
+    **{word: word for word in ("none", "quarantine", "reject")},
     "pass": "none",  # RFC 9990: the policy was not applied because the mail passed
     "delivered": "none",
     "softfail": "quarantine",  # the result of SPF that some receivers treat like that
@@ -373,7 +373,9 @@ class _ReportBuilder:
         rows = self._rows
         if any(not (row.dkim and row.spf) for row in rows):
             rows = self._complete_rows()
-        published = [head.get(f"policy_published.{one}", "").lower() for one in _POLICY_ELEMENTS]
+        published = [
+            head.get(f"policy_published.{element}", "").lower() for element in _POLICY_ELEMENTS
+        ]
 
         def metadata(name: str) -> str:
             return head.get(f"report_metadata.{name}", "")
@@ -418,10 +420,10 @@ def _combine(results: Sequence[Signature | SpfCheck], author: str, is_strict: bo
     if not results or not author:
         return ""
     aligned = (
-        one.domain == author
-        or (not is_strict and registrable_domain(one.domain) == registrable_domain(author))
-        for one in results
-        if one.result == PASS and one.domain
+        result.domain == author
+        or (not is_strict and registrable_domain(result.domain) == registrable_domain(author))
+        for result in results
+        if result.result == PASS and result.domain
     )
     return PASS if any(aligned) else AuthResult.FAIL.value
 
@@ -434,7 +436,7 @@ _RESULTS: Mapping[str, str] = {
     "failed": "fail",
 }
 
-_KNOWN_RESULTS = frozenset(one.value for one in AuthResult)
+_KNOWN_RESULTS = frozenset(result.value for result in AuthResult)
 """RFC 8601 2.7."""
 
 

@@ -66,7 +66,7 @@ class FeedbackSums(Struct, frozen=True):
 
     def about(self, addresses: Iterable[str]) -> tuple[int, int]:
         """Return the numbers of failures and complaints about mails of these addresses."""
-        found = [self.by_address.get(one, (0, 0)) for one in addresses]
+        found = [self.by_address.get(address, (0, 0)) for address in addresses]
         return sum(failures for failures, _ in found), sum(number for _, number in found)
 
 
@@ -74,7 +74,7 @@ NO_FEEDBACK = FeedbackSums({}, {}, (), ())
 
 
 def _complaints(types: Mapping[FeedbackType, int]) -> int:
-    return sum(mails for one, mails in types.items() if one.is_complaint)
+    return sum(mails for kind, mails in types.items() if kind.is_complaint)
 
 
 PackedFeedback = tuple[str, int, str, Instant]
@@ -103,7 +103,7 @@ def sum_feedback(rows: Iterable[FeedbackRow]) -> FeedbackSums:
     campaigns = _grouped(rows, lambda one: (one.campaign, one.campaign_field))
     return FeedbackSums(
         _types_of(rows),
-        {one.name: (one.failures, one.complaints) for one in sources},
+        {source.name: (source.failures, source.complaints) for source in sources},
         sources[:MAX_GROUPS],
         campaigns[:MAX_GROUPS],
     )
@@ -124,17 +124,17 @@ def _grouped(
 def _group(name: str, field: str, rows: Iterable[FeedbackRow]) -> FeedbackGroup:
     reporters: Counter[str] = Counter()
     last_day = BEGINNING
-    for one in rows:
-        reporters[one.reporter] += one.mails
-        last_day = max(last_day, one.last_day)
+    for row in rows:
+        reporters[row.reporter] += row.mails
+        last_day = max(last_day, row.last_day)
     named = tuple(name for name, _ in reporters.most_common(MAX_KEPT))
     return FeedbackGroup(name, field, _types_of(rows), named, last_day)
 
 
 def _types_of(rows: Iterable[FeedbackRow]) -> Mapping[FeedbackType, int]:
     types: Counter[FeedbackType] = Counter()
-    for one in rows:
-        types[one.feedback.type] += one.mails
+    for row in rows:
+        types[row.feedback.type] += row.mails
     return dict(types.most_common())
 
 

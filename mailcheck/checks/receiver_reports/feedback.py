@@ -80,7 +80,7 @@ _RESULT = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 
-_TYPES = {one.value: one for one in FeedbackType} | {"opt-out-list": FeedbackType.OPT_OUT}
+_TYPES = {kind.value: kind for kind in FeedbackType} | {"opt-out-list": FeedbackType.OPT_OUT}
 """RFC 5965 7.3 and RFC 6449. Receivers treat all other types like ``other``."""
 
 _RECIPIENT = "x-hmxmroriginalrecipient"
@@ -121,9 +121,9 @@ def read_feedback_mail(raw_message: bytes, keeps_mail: bool = False) -> Feedback
     mail = end_lines(raw_message)
     structure = scan_structure(mail)
     leaves = list(_leaves(structure.root))
-    places = [place for place, one in enumerate(leaves) if one.content_type == _REPORT]
+    places = [place for place, leaf in enumerate(leaves) if leaf.content_type == _REPORT]
     place = places[0] if places else -1
-    attached = next((one for one in leaves[place + 1 :] if one.content_type in _MAILS), None)
+    attached = next((leaf for leaf in leaves[place + 1 :] if leaf.content_type in _MAILS), None)
     reported = _Reported(b"" if attached is None else decode_entity(mail, attached))
     of_exim = None if places or attached is not None else _read_exim_report(mail, leaves)
     if of_exim is not None:
@@ -133,7 +133,7 @@ def read_feedback_mail(raw_message: bytes, keeps_mail: bool = False) -> Feedback
     elif _is_of_microsoft(structure, reported):
         report = _microsoft_report(structure)
     else:
-        raise NoReport(has_mail=any(one.content_type in _MAILS for one in leaves))
+        raise NoReport(has_mail=any(leaf.content_type in _MAILS for leaf in leaves))
     if not report.text("feedback-type"):
         raise ReportRefused("it has no field Feedback-Type")
     signatures = list(reported.signatures())
@@ -176,11 +176,11 @@ class _Fields:
 
     def all(self, name: str) -> list[HeaderField]:
         """Return the fields of a (lower case) name."""
-        return [one for one in self.fields if one.name.lower() == name][:MAX_NAMES]
+        return [field for field in self.fields if field.name.lower() == name][:MAX_NAMES]
 
     def texts(self, name: str) -> list[str]:
         """Return the values of all fields of a name."""
-        return [_clean(one.decode()) for one in self.all(name)]
+        return [_clean(field.decode()) for field in self.all(name)]
 
     def text(self, *names: str) -> str:
         """Return the first value that is not empty of the fields with these names."""
@@ -188,12 +188,12 @@ class _Fields:
 
     def addresses(self, name: str) -> list[str]:
         """Return the addresses in all fields of a name."""
-        found = (parse_mailboxes(one.as_text()) for one in self.all(name))
+        found = (parse_mailboxes(field.as_text()) for field in self.all(name))
         return [address for some in found for address, _ in some if "@" in address]
 
     def domain(self, name: str) -> str:
         """Return the domain of the first address in the fields of a name."""
-        return next((_name(one.rpartition("@")[2]) for one in self.addresses(name)), "")
+        return next((_name(address.rpartition("@")[2]) for address in self.addresses(name)), "")
 
 
 class _Reported(_Fields):
@@ -205,9 +205,9 @@ class _Reported(_Fields):
 
     def signatures(self) -> Iterator[tuple[str, str]]:
         """Yield domain and selector of each DKIM signature."""
-        for one in self.all("dkim-signature"):
+        for field in self.all("dkim-signature"):
             try:
-                tags = parse_tags(one.body)
+                tags = parse_tags(field.body)
             except MalformedSignature:
                 continue
             domain = _name(tags.text("d"))
@@ -323,7 +323,7 @@ def _token(text: str) -> str:
 
 
 def _tokens(text: str) -> str:
-    return ", ".join(filter(None, (_token(one.strip()) for one in text.split(",")[:MAX_NAMES])))
+    return ", ".join(filter(None, (_token(word.strip()) for word in text.split(",")[:MAX_NAMES])))
 
 
 def _incidents(text: str) -> int:
@@ -358,7 +358,7 @@ _EXIM_DELIVERIES = {"quarantine": "spam", "reject": "reject", "none": "delivered
 
 def _read_exim_report(mail: bytes, leaves: Sequence[Entity]) -> tuple[_Fields, _Reported] | None:
     """Return the fields of a report as text and the reported mail, or `None` for another text."""
-    first = next((one for one in leaves if one.content_type == "text/plain"), None)
+    first = next((leaf for leaf in leaves if leaf.content_type == "text/plain"), None)
     if first is None:
         return None
     data = decode_entity(mail, first)
@@ -369,7 +369,7 @@ def _read_exim_report(mail: bytes, leaves: Sequence[Entity]) -> tuple[_Fields, _
     if not {"sender domain", "sender ip address"} <= told.keys():
         return None
     methods = ("spf", "dkim")
-    aligned = [one for one in methods if told.get(f"{one} alignment", "").lower() == "yes"]
+    aligned = [method for method in methods if told.get(f"{method} alignment", "").lower() == "yes"]
     lines = [
         "Feedback-Type: auth-failure",
         "Auth-Failure: dmarc",
@@ -396,8 +396,8 @@ def _is_of_microsoft(structure: Structure, reported: _Reported) -> bool:
 
 
 def _subject(structure: Structure) -> re.Match[str] | None:
-    subjects = (one for one in structure.fields if one.name.lower() == "subject")
-    return next((_SUBJECT.search(_clean(one.decode())) for one in subjects), None)
+    subjects = (field for field in structure.fields if field.name.lower() == "subject")
+    return next((_SUBJECT.search(_clean(subject.decode())) for subject in subjects), None)
 
 
 def _microsoft_report(structure: Structure) -> _Fields:
@@ -409,7 +409,7 @@ def _microsoft_report(structure: Structure) -> _Fields:
 
 def _key(structure: Structure, mail: bytes) -> str:
     """Return a digest of the id of the report's mail, or of its body if it has none."""
-    ids = [one.body for one in structure.fields if one.name.lower() == "message-id"]
+    ids = [field.body for field in structure.fields if field.name.lower() == "message-id"]
     start, end = structure.root.body
     return hashlib.sha256(ids[0] if ids and ids[0] else mail[start:end]).hexdigest()[:32]
 
@@ -424,7 +424,7 @@ def _with_mail(feedback: Feedback, report: _Fields, reported: _Reported) -> Feed
         *reported.addresses("to"),
     )
     mail = ReportedMail(
-        sender=next((_clean(one) for one in report.addresses("original-mail-from")), ""),
+        sender=next((_clean(address) for address in report.addresses("original-mail-from")), ""),
         recipients=tuple(dict.fromkeys(map(_clean, recipients)))[:MAX_NAMES],
         author=reported.text("from"),
         subject=reported.text("subject"),

@@ -44,7 +44,7 @@ def read_letter(raw_message: bytes) -> Letter:
         author=_printable(header.get("from", ""), MAX_TEXT),
         subject=_printable(header.get("subject", ""), MAX_TEXT),
         text=_printable(text, MAX_REPORTED_TEXT),
-        links=tuple(one for one in content.links if len(one) <= MAX_LINK)[:MAX_NAMES],
+        links=tuple(link for link in content.links if len(link) <= MAX_LINK)[:MAX_NAMES],
     )
 
 

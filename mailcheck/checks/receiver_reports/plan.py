@@ -89,16 +89,16 @@ def _count(sender: Sender, judged: Sequence[JudgedRow]) -> SenderMail:
     failing: Counter[str] = Counter()
     relayed: Counter[str] = Counter()
     others: Counter[str] = Counter()
-    for one, found in judged:
-        author = one.row.header_from
+    for row, found in judged:
+        author = row.row.header_from
         if found.cause is Cause.PASSES:
-            others["signed" if one.row.dkim == PASS else "unsigned"] += one.messages
+            others["signed" if row.row.dkim == PASS else "unsigned"] += row.messages
         elif found.cause in (Cause.NO_ANSWER, Cause.NO_RESULT):
-            others["unanswered"] += one.messages
+            others["unanswered"] += row.messages
         elif found.cause is not Cause.FORWARDED:
-            failing[author] += one.messages
-        elif not one.row.reasons:  # otherwise the receiver makes an exception
-            relayed[author] += one.messages
+            failing[author] += row.messages
+        elif not row.row.reasons:  # otherwise the receiver makes an exception
+            relayed[author] += row.messages
     return SenderMail(
         sender, failing, relayed, others["unanswered"], others["signed"], others["unsigned"]
     )
@@ -107,9 +107,9 @@ def _count(sender: Sender, judged: Sequence[JudgedRow]) -> SenderMail:
 def find_authors(mail: Iterable[SenderMail]) -> list[str]:
     """Return the From domains of failing mail, by their number of messages."""
     counts: Counter[str] = Counter()
-    for one in mail:
-        counts.update(one.failing)
-        counts.update(one.relayed)
+    for sender in mail:
+        counts.update(sender.failing)
+        counts.update(sender.relayed)
     return [author for author, _ in counts.most_common(MAX_AUTHORS)]
 
 
@@ -127,7 +127,7 @@ class Proposal(Struct, frozen=True):
         """Return the policy for mail from a domain."""
         if author in self.policies:
             return self.policies[author]
-        known = [one for one in self.policies.values() if one is not None]
+        known = [policy for policy in self.policies.values() if policy is not None]
         return max((self.policy, *known), key=lambda one: one.strictness)
 
 
@@ -158,7 +158,9 @@ def _weaker(record: PolicyRecord, policy: Policy) -> list[str]:
     """Return the tags for subdomains whose policy is weaker than this one."""
     given = {"sp": record.subdomain_policy, "np": record.nonexistent_policy}
     return [
-        tag for tag, one in given.items() if one is not None and one.strictness < policy.strictness
+        tag
+        for tag, other in given.items()
+        if other is not None and other.strictness < policy.strictness
     ]
 
 
@@ -225,11 +227,11 @@ def find_together(mail: Iterable[SenderMail], total: int) -> frozenset[str]:
     These are unknown senders with little mail. If many unknown senders have mail for which no
     domain passes, it is forged by many addresses, and all of these senders are among them.
     """
-    unknown = [one for one in mail if one.lost and _is_unknown(one.sender)]
-    forging = [one for one in unknown if one.sender.cause in _LIKE_FORGED]
+    unknown = [sender for sender in mail if sender.lost and _is_unknown(sender.sender)]
+    forging = [sender for sender in unknown if sender.sender.cause in _LIKE_FORGED]
     crowd = forging if len(forging) > MAX_ALONE else []
-    small = [one for one in unknown if is_small(one, total)]
-    return frozenset(one.sender.key for one in (*small, *crowd))
+    small = [sender for sender in unknown if is_small(sender, total)]
+    return frozenset(sender.sender.key for sender in (*small, *crowd))
 
 
 def is_small(one: SenderMail, total: int) -> bool:
@@ -264,13 +266,13 @@ def simulate_policy(
     losses, counts = [], Counter[SenderDecision | None]()
     together = find_together(mail, total)
     forwarded = 0
-    for one in mail:
-        relayed = _stopped(one.relayed, proposal)
-        stopped = _stopped(one.failing, proposal) + relayed
+    for sender in mail:
+        relayed = _stopped(sender.relayed, proposal)
+        stopped = _stopped(sender.failing, proposal) + relayed
         if not stopped:
             continue
-        decision = decision_about(one, decisions, together)
-        losses.append(Loss(one.sender.key, one.sender.name, decision, stopped))
+        decision = decision_about(sender, decisions, together)
+        losses.append(Loss(sender.sender.key, sender.sender.name, decision, stopped))
         counts[decision] += stopped
         forwarded += relayed
     return Simulation(
@@ -329,27 +331,27 @@ def find_steps(
     """
     undecided, own, small = [], [], []
     together = find_together(mail, total)
-    for one in mail:
-        stopped = _stopped(one.failing, proposal) + _stopped(one.relayed, proposal)
-        decision = decision_about(one, decisions, together)
+    for sender in mail:
+        stopped = _stopped(sender.failing, proposal) + _stopped(sender.relayed, proposal)
+        decision = decision_about(sender, decisions, together)
         if not stopped or decision is SenderDecision.NOT_MINE:
             continue
         # A name of the domain itself passes, so the sender is the owner's.
-        is_own = one.sender.cause is Cause.STRICT_ALIGNMENT
+        is_own = sender.sender.cause is Cause.STRICT_ALIGNMENT
         if is_own or decision is SenderDecision.MINE:
-            own.append(PlanStep(StepKind.SET_UP, stopped, one.sender))
-        elif _only_forwards(one):
+            own.append(PlanStep(StepKind.SET_UP, stopped, sender.sender))
+        elif _only_forwards(sender):
             continue  # the service sends no mail for the owner
-        elif one.sender.key in together:
-            small.append((one.sender.name, stopped))
+        elif sender.sender.key in together:
+            small.append((sender.sender.name, stopped))
         else:
-            undecided.append(PlanStep(StepKind.DECIDE, stopped, one.sender))
+            undecided.append(PlanStep(StepKind.DECIDE, stopped, sender.sender))
     yield from undecided
     if small:
         messages = sum(stopped for _, stopped in small)
         yield PlanStep(StepKind.DECIDE, messages, None, tuple(name for name, _ in small))
     yield from own
-    yield from _find_unsigned(mail, decisions, {one.sender for one in own})
+    yield from _find_unsigned(mail, decisions, {step.sender for step in own})
 
 
 def _only_forwards(one: SenderMail) -> bool:
@@ -365,10 +367,10 @@ def _find_unsigned(
 
     :param set_up: senders that need a set-up, which includes a signature.
     """
-    for one in mail:
-        is_own = decisions.get(one.sender.key) is not SenderDecision.NOT_MINE
-        if is_own and one.unsigned and not one.signed and one.sender not in set_up:
-            yield PlanStep(StepKind.SIGN, one.unsigned, one.sender)
+    for sender in mail:
+        is_own = decisions.get(sender.sender.key) is not SenderDecision.NOT_MINE
+        if is_own and sender.unsigned and not sender.signed and sender.sender not in set_up:
+            yield PlanStep(StepKind.SIGN, sender.unsigned, sender.sender)
 
 
 def find_doubts(coverage: Coverage, total: int, days: int, now: Instant) -> Iterator[str]:

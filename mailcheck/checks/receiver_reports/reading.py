@@ -88,7 +88,9 @@ def read_report_mail(raw_message: bytes) -> list[Report | RejectedDocument]:
     unpacking = Unpacker()
     mail = end_lines(raw_message)
     structure = scan_structure(mail)
-    fields = [one.decode().strip() for one in structure.fields if one.name.lower() == _DOMAIN_FIELD]
+    fields = [
+        field.decode().strip() for field in structure.fields if field.name.lower() == _DOMAIN_FIELD
+    ]
     for name, data in _enclosed(mail, structure.root):
         domain = fields[0] if fields else _domain_in(name)
         try:
@@ -225,15 +227,17 @@ class Unpacker:
         self._count_members(data.count(_ENTRY_OF_ZIP))
         try:
             with zipfile.ZipFile(BytesIO(data)) as archive:
-                files = [one for one in archive.infolist() if not _is_not_a_report(one.filename)]
+                files = [
+                    packed for packed in archive.infolist() if not _is_not_a_report(packed.filename)
+                ]
                 if not files:
                     raise ReportRefused("the zip file is empty")
                 if len(files) > MAX_DOCUMENTS:
                     raise ReportRefused(f"the zip file has over {MAX_DOCUMENTS} files")
-                for one in files:
-                    if one.compress_type not in _USUAL:
+                for member in files:
+                    if member.compress_type not in _USUAL:
                         raise _unsupported()
-                    with archive.open(one) as file:
+                    with archive.open(member) as file:
                         yield self._take(file.read(self._room + 1))
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, IndexError):
             raise ReportRefused("the zip file is damaged") from None

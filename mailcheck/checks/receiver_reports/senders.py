@@ -221,8 +221,8 @@ def find_cause(row: Row) -> Cause:
         return Cause.STRICT_ALIGNMENT
     if _is_broken_elsewhere(row):
         return Cause.MAYBE_FORWARDED
-    signed = {one.result for one in _own_signatures(row)}
-    checked = {one.result for one in _own_checks(row)}
+    signed = {signature.result for signature in _own_signatures(row)}
+    checked = {check.result for check in _own_checks(row)}
     if cause := _cause_in(signed, _OF_SIGNATURES) or _cause_in(checked, _OF_SPF):
         return cause
     if _TEMPERROR in signed | checked:
@@ -260,7 +260,9 @@ _FORWARDING = ("forwarded", "mailing_list", "trusted_forwarder")
 
 def _is_reported_as_forwarded(row: Row) -> bool:
     """Return whether a receiver says that the mail was forwarded."""
-    return any(one.startswith(_FORWARDING) or "arc=pass" in one.lower() for one in row.reasons)
+    return any(
+        reason.startswith(_FORWARDING) or "arc=pass" in reason.lower() for reason in row.reasons
+    )
 
 
 def _is_broken_elsewhere(row: Row) -> bool:
@@ -268,7 +270,7 @@ def _is_broken_elsewhere(row: Row) -> bool:
 
     Forwarding does this, and so does a forger who adds an invalid signature.
     """
-    broken = any(one.result == "fail" for one in _own_signatures(row))
+    broken = any(signature.result == "fail" for signature in _own_signatures(row))
     return broken and any(not _is_own(name, row) for name in _spf_domains(row))
 
 
@@ -283,16 +285,20 @@ def _is_own(domain: str, row: Row) -> bool:
 
 
 def _own_signatures(row: Row) -> list[Signature]:
-    return [one for one in row.signatures if one.domain and _is_own(one.domain, row)]
+    return [
+        signature
+        for signature in row.signatures
+        if signature.domain and _is_own(signature.domain, row)
+    ]
 
 
 def _spf_domains(row: Row) -> list[str]:
-    return [one.domain for one in row.spf_checks if one.result == PASS and one.domain]
+    return [check.domain for check in row.spf_checks if check.result == PASS and check.domain]
 
 
 def _own_checks(row: Row) -> list[SpfCheck]:
     """Return the SPF results of the domain itself; HELO counts for a null sender."""
-    return [one for one in row.spf_checks if one.domain and _is_own(one.domain, row)]
+    return [check for check in row.spf_checks if check.domain and _is_own(check.domain, row)]
 
 
 def _strict_tags(row: Row) -> tuple[tuple[str, str], ...]:
@@ -302,14 +308,18 @@ def _strict_tags(row: Row) -> tuple[tuple[str, str], ...]:
     """
     if row.passes:
         return ()
-    signed = [one.domain for one in _own_signatures(row) if one.result == PASS]
-    checked = [one for one in _spf_domains(row) if _is_own(one, row)]
-    found = [*(("adkim", one) for one in signed), *(("aspf", one) for one in checked)]
-    return tuple(one for one in found if one[1] != row.header_from)
+    signed = [signature.domain for signature in _own_signatures(row) if signature.result == PASS]
+    checked = [domain for domain in _spf_domains(row) if _is_own(domain, row)]
+    found = [*(("adkim", domain) for domain in signed), *(("aspf", domain) for domain in checked)]
+    return tuple(pair for pair in found if pair[1] != row.header_from)
 
 
 def _vouched_for(row: Row) -> list[str]:
-    signed = [one.domain for one in row.signatures if one.result == PASS and one.domain]
+    signed = [
+        signature.domain
+        for signature in row.signatures
+        if signature.result == PASS and signature.domain
+    ]
     return [
         _cached_domain(name) for name in (*signed, *_spf_domains(row)) if not _is_own(name, row)
     ]
@@ -322,8 +332,8 @@ MAX_RESOLVED = 50
 def find_addresses_to_resolve(packed: bytes) -> list[str]:
     """Return the addresses whose names matter most."""
     counts: Counter[str] = Counter()
-    for one in unpack_rows(packed):
-        counts[one.row.source] += one.messages * (1 if one.row.passes else 10**6)
+    for row in unpack_rows(packed):
+        counts[row.row.source] += row.messages * (1 if row.row.passes else 10**6)
     return [address for address, _ in counts.most_common(MAX_RESOLVED)]
 
 
@@ -356,17 +366,23 @@ class JudgedResults(Struct, frozen=True):
 
 
 def _judge(row: Row) -> JudgedResults:
-    broken = [one for one in _own_signatures(row) if one.result not in (PASS, "", _NONE)]
-    failed = [one.domain for one in _own_checks(row) if one.result not in (PASS, "")]
-    valid = [(one.selector, one.domain) for one in _own_signatures(row) if one.result == PASS]
+    broken = [
+        signature for signature in _own_signatures(row) if signature.result not in (PASS, "", _NONE)
+    ]
+    failed = [check.domain for check in _own_checks(row) if check.result not in (PASS, "")]
+    valid = [
+        (signature.selector, signature.domain)
+        for signature in _own_signatures(row)
+        if signature.result == PASS
+    ]
     return JudgedResults(
         find_cause(row),
         tuple(dict.fromkeys(valid)) if row.spf != PASS else (),
         tuple(dict.fromkeys(_vouched_for(row))),
-        tuple(dict.fromkeys((one.selector, one.domain) for one in broken)),
+        tuple(dict.fromkeys((signature.selector, signature.domain) for signature in broken)),
         tuple(dict.fromkeys(failed)),
         tuple(dict.fromkeys(_strict_tags(row))),
-        not any(one.result not in ("", _NONE) for one in row.signatures),
+        not any(signature.result not in ("", _NONE) for signature in row.signatures),
     )
 
 
@@ -381,10 +397,10 @@ def overview_of(
 ) -> Overview:
     """Summarize rows; ``hosts`` are the known reverse DNS names of addresses."""
     reporters: Counter[str] = Counter()
-    for one in seen:
-        reporters[one.reporter] += one.messages
+    for row in seen:
+        reporters[row.reporter] += row.messages
     by_sender = group_by_sender(seen, hosts)
-    judged = [one for some in by_sender.values() for one in some]
+    judged = [pair for some in by_sender.values() for pair in some]
     ordered = sorted((_sort_key(who, some), who) for who, some in by_sender.items())
     return Overview(
         domain=domain,
@@ -392,8 +408,8 @@ def overview_of(
         failing=_sum(judged, lambda found: found.cause is not Cause.PASSES),
         forwarded=_sum(judged, lambda found: found.cause is Cause.FORWARDED),
         policy=policy,
-        begins_at=min((one.first_day for one in seen), default=BEGINNING),
-        ends_at=Instant(max((one.last_day for one in seen), default=Instant(-DAY)) + DAY),
+        begins_at=min((seen_row.first_day for seen_row in seen), default=BEGINNING),
+        ends_at=Instant(max((seen_row.last_day for seen_row in seen), default=Instant(-DAY)) + DAY),
         reporters=dict(reporters.most_common()),
         senders=tuple(
             summarize_sender(who, by_sender[who], hosts) for _, who in ordered[:MAX_SENDERS]
@@ -407,13 +423,13 @@ def group_by_sender(
     """Return the rows of each sender, with the conclusions from each row."""
     known: dict[tuple[object, ...], JudgedResults] = {}
     by_source: dict[str, list[JudgedRow]] = {}
-    for one in seen:
-        row = one.row
+    for seen_row in seen:
+        row = seen_row.row
         # Rows that differ only in their address are judged once.
         key = (row.header_from, row.dkim, row.spf, row.reasons, row.signatures, row.spf_checks)
         if key not in known:
             known[key] = _judge(row)
-        by_source.setdefault(row.source, []).append((one, known[key]))
+        by_source.setdefault(row.source, []).append((seen_row, known[key]))
     by_sender: dict[Identity, list[JudgedRow]] = {}
     for source, some in by_source.items():
         by_sender.setdefault(_identify(source, some, hosts), []).extend(some)
@@ -421,7 +437,7 @@ def group_by_sender(
 
 
 def _sum(judged: Iterable[JudgedRow], condition: Callable[[JudgedResults], bool]) -> int:
-    return sum(one.messages for one, found in judged if condition(found))
+    return sum(row.messages for row, found in judged if condition(found))
 
 
 def _with_forwarding(
@@ -435,12 +451,12 @@ def _with_forwarding(
     homes = _homes_of_selectors(by_name)
     marked = {}
     for who, some in by_name.items():
-        found = [(one, _without_own(judged, who, homes)) for one, judged in some]
+        found = [(row, _without_own(judged, who, homes)) for row, judged in some]
         service = find_service_by_id(who[0])
         if any(judged.intact for _, judged in found) or (service and service.forwards):
-            found = [(one, _as_forwarded(judged)) for one, judged in found]
+            found = [(row, _as_forwarded(judged)) for row, judged in found]
         if service is not None and service.forwards_unsigned:
-            found = [(one, _as_relayed(judged)) for one, judged in found]
+            found = [(row, _as_relayed(judged)) for row, judged in found]
         marked[who] = found
     return marked
 
@@ -451,11 +467,11 @@ def _homes_of_selectors(
     """Return the sender of most mail that each selector of the domain signs."""
     counts: dict[tuple[str, str], Counter[Identity]] = {}
     for who, some in by_name.items():
-        for one, _ in some:
-            for signature in _own_signatures(one.row):
+        for row, _ in some:
+            for signature in _own_signatures(row.row):
                 if signature.result == PASS:
                     pair = signature.selector, signature.domain
-                    counts.setdefault(pair, Counter())[who] += one.messages
+                    counts.setdefault(pair, Counter())[who] += row.messages
     return {pair: max(found, key=lambda who: (found[who], who)) for pair, found in counts.items()}
 
 
@@ -463,7 +479,7 @@ def _without_own(
     judged: JudgedResults, who: Identity, homes: Mapping[tuple[str, str], Identity]
 ) -> JudgedResults:
     """Return the conclusions with the intact signatures that another sender makes."""
-    foreign = tuple(one for one in judged.intact if homes[one] != who)
+    foreign = tuple(signer for signer in judged.intact if homes[signer] != who)
     # One signature of its own is enough: the sender signs for the domain itself.
     return replace(judged, intact=foreign if len(foreign) == len(judged.intact) else ())
 
@@ -489,7 +505,7 @@ def _as_relayed(judged: JudgedResults) -> JudgedResults:
 
 def _sort_key(who: Identity, judged: Sequence[JudgedRow]) -> tuple[bool, bool, int, int, Identity]:
     """Return the sort key: unknown failing senders first, then by failing and by all messages."""
-    messages = sum(one.messages for one, _ in judged)
+    messages = sum(row.messages for row, _ in judged)
     failing = _sum(judged, lambda found: found.cause is not Cause.PASSES)
     return (not failing, failing < messages, -failing, -messages, who)
 
@@ -497,12 +513,14 @@ def _sort_key(who: Identity, judged: Sequence[JudgedRow]) -> tuple[bool, bool, i
 def _identify(source: str, judged: Sequence[JudgedRow], hosts: Mapping[str, str]) -> Identity:
     """Return key and name of the sender to which an address belongs."""
     vouched: Counter[str] = Counter()
-    for one, found in judged:
+    for row, found in judged:
         for name in found.vouched_for:
-            vouched[name] += one.messages
+            vouched[name] += row.messages
     best = min(vouched, key=lambda name: (-vouched[name], name), default=None)
     # A single mail that a host forwarded does not make it a host of the other domain.
-    if best is not None and 2 * vouched[best] < sum(one.messages for one, _ in judged):
+    if best is not None and 2 * vouched[best] < sum(
+        judged_row.messages for judged_row, _ in judged
+    ):
         best = None
     host = hosts.get(source, "")
     service = (
@@ -532,15 +550,15 @@ def summarize_sender(
     who: Identity, judged: Sequence[JudgedRow], hosts: Mapping[str, str]
 ) -> Sender:
     """Return a sender with the facts that its rows have in common."""
-    failed = [one for one in judged if one[1].cause is not Cause.PASSES]
-    messages = _count(((one.row.source,), one.messages) for one, _ in judged)
-    failing = _count(((one.row.source,), one.messages) for one, _ in failed)
-    causes = _count(((found.cause,), one.messages) for one, found in failed)
+    failed = [pair for pair in judged if pair[1].cause is not Cause.PASSES]
+    messages = _count(((row.row.source,), row.messages) for row, _ in judged)
+    failing = _count(((row.row.source,), row.messages) for row, _ in failed)
+    causes = _count(((found.cause,), row.messages) for row, found in failed)
     # Failing mail is more relevant than passing mail.
-    domains = _count(((one.row.header_from,), one.messages) for one, _ in failed or judged)
+    domains = _count(((row.row.header_from,), row.messages) for row, _ in failed or judged)
 
     def common(of: Callable[[ReportedRow, JudgedResults], Iterable[Item]]) -> tuple[Item, ...]:
-        return _most_common(_count((of(one, found), one.messages) for one, found in failed))
+        return _most_common(_count((of(row, found), row.messages) for row, found in failed))
 
     return Sender(
         key=who[0],
@@ -558,9 +576,9 @@ def summarize_sender(
         vouched_for=common(lambda _, found: found.vouched_for),
         selectors=common(lambda _, found: found.selectors),
         envelope_domains=common(lambda _, found: found.envelope_domains),
-        reporters=_most_common(_count(((one.reporter,), one.messages) for one, _ in judged)),
-        first_day=min(one.first_day for one, _ in judged),
-        last_day=max(one.last_day for one, _ in judged),
+        reporters=_most_common(_count(((row.reporter,), row.messages) for row, _ in judged)),
+        first_day=min(row.first_day for row, _ in judged),
+        last_day=max(row.last_day for row, _ in judged),
         reasons=common(lambda one, _: dict.fromkeys(one.row.reasons)),
         source_count=len(messages),
         strict=common(lambda _, found: found.strict),

@@ -122,9 +122,9 @@ def find_service_of_address(text: str) -> SendingService | None:
         return None
     return next(
         (
-            one
-            for one in load_services()
-            if any(address in ip_network(network) for network in one.networks)
+            service
+            for service in load_services()
+            if any(address in ip_network(network) for network in service.networks)
         ),
         None,
     )
@@ -132,12 +132,12 @@ def find_service_of_address(text: str) -> SendingService | None:
 
 @cache
 def _by_id() -> Mapping[str, SendingService]:
-    return {one.id: one for one in load_services()}
+    return {service.id: service for service in load_services()}
 
 
 @cache
 def _by_host() -> Mapping[str, SendingService]:
-    return {host: one for one in load_services() for host in one.hosts}
+    return {host: service for service in load_services() for host in service.hosts}
 
 
 @cache
@@ -145,4 +145,4 @@ def _by_domain() -> Mapping[str, SendingService]:
     def domains(one: SendingService) -> Iterable[str]:
         return (*one.envelopes, *one.signers)
 
-    return {domain: one for one in load_services() for domain in domains(one)}
+    return {domain: service for service in load_services() for domain in domains(service)}

@@ -47,7 +47,7 @@ class TlsPolicyResult(Struct, frozen=True):
     @property
     def sessions(self) -> int:
         """Number of all sessions; the details may count more failures than the summary."""
-        detailed = sum(one.sessions for one in self.failures)
+        detailed = sum(failure.sessions for failure in self.failures)
         return self.successful + max(self.failed, detailed)
 
 
@@ -65,7 +65,7 @@ class TlsReport(Struct, frozen=True):
     @property
     def domains(self) -> tuple[str, ...]:
         """Domains of the report."""
-        return tuple(dict.fromkeys(one.domain for one in self.policies))
+        return tuple(dict.fromkeys(policy.domain for policy in self.policies))
 
 
 class TlsSessions(Struct, frozen=True):
@@ -83,19 +83,22 @@ SUCCESS_PATTERN = '%"result":"","host":%'
 
 def sessions_of(report: TlsReport, domain: str) -> Iterator[tuple[TlsSessions, int]]:
     """Yield the results of sessions to a domain; failures without details are ``unknown``."""
-    for one in report.policies:
-        if one.domain != domain:
+    for policy in report.policies:
+        if policy.domain != domain:
             continue
-        if one.successful:
-            yield TlsSessions(one.kind, "", "", ""), one.successful
+        if policy.successful:
+            yield TlsSessions(policy.kind, "", "", ""), policy.successful
         detailed = 0
-        for failure in one.failures:
+        for failure in policy.failures:
             detailed += failure.sessions
             if failure.sessions:
                 host = failure.receiving_host or failure.receiving_ip
-                yield TlsSessions(one.kind, failure.result, host, failure.reason), failure.sessions
-        if one.failed > detailed:
-            yield TlsSessions(one.kind, "unknown", "", ""), one.failed - detailed
+                yield (
+                    TlsSessions(policy.kind, failure.result, host, failure.reason),
+                    failure.sessions,
+                )
+        if policy.failed > detailed:
+            yield TlsSessions(policy.kind, "unknown", "", ""), policy.failed - detailed
 
 
 def parse_tls_report(document: bytes, domain: str = "") -> TlsReport:
@@ -136,12 +139,12 @@ class _Reading:
         if not begins_at <= ends_at <= begins_at + MAX_SPAN * SECOND:
             raise ReportRefused("its period ends before it begins, or is longer than a month")
         found = _list(known.get("policies"))
-        domains = {_text(_object(one, "policy"), "policy-domain") for one in found}
-        named = {read_mail_domain(one) for one in domains if one} - {None}
+        domains = {_text(_object(entry, "policy"), "policy-domain") for entry in found}
+        named = {read_mail_domain(domain) for domain in domains if domain} - {None}
         of_others = {
             read_mail_domain(_text(policy, "policy-domain"))
-            for one in found
-            if (policy := _object(one, "policy")) and not _is_dane(policy)
+            for entry in found
+            if (policy := _object(entry, "policy")) and not _is_dane(policy)
         } - {None}
         if not self._recipient and len(of_others) == 1:
             self._recipient = of_others.pop() or ""
@@ -150,7 +153,7 @@ class _Reading:
         policies = tuple(self._policies(found))
         if not policies:
             raise ReportRefused(next(iter(self._problems), "it has no policies"))
-        if sum(one.sessions for one in policies) > MAX_SUM:
+        if sum(result.sessions for result in policies) > MAX_SUM:
             raise ReportRefused(f"it counts over {MAX_SUM} sessions")
         return TlsReport(
             organisation=_text(known, "organization-name"),
@@ -163,13 +166,13 @@ class _Reading:
         )
 
     def _policies(self, found: list[Any]) -> Iterator[TlsPolicyResult]:
-        for number, one in enumerate(found, 1):
+        for number, item in enumerate(found, 1):
             self._count_entry()
             what = f"policy {number}"
-            if not isinstance(one, dict):
+            if not isinstance(item, dict):
                 self._leave_out(what, "it is not an object")
                 continue
-            policy, summary = _object(one, "policy"), _object(one, "summary")
+            policy, summary = _object(item, "policy"), _object(item, "summary")
             text = _text(policy, "policy-domain")
             domain = read_mail_domain(text or self._domain)
             if domain is None:
@@ -190,13 +193,13 @@ class _Reading:
                 hosts=_texts(policy.get("mx-host") or policy.get("mx-host-pattern")),
                 successful=successful,
                 failed=failed,
-                failures=tuple(self._failures(one.get("failure-details"), number, host)),
+                failures=tuple(self._failures(item.get("failure-details"), number, host)),
             )
 
     def _failures(self, found: object, policy_number: int, host: str) -> Iterator[TlsFailure]:
-        for one in _list(found):
+        for item in _list(found):
             self._count_entry()
-            known = one if isinstance(one, dict) else {}
+            known = item if isinstance(item, dict) else {}
             what = f"a failure of policy {policy_number}"
             sessions = self._count(what, known, "failed-session-count")
             if sessions is None:

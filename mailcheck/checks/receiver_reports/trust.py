@@ -109,7 +109,7 @@ def _judge_uris(
 ) -> Judgement:
     if verdict.presence is Presence.UNDETERMINED:
         return UNDETERMINED
-    if _lists_uri((one.text for one in uris), (f"mailto:{address}",)):
+    if _lists_uri((uri.text for uri in uris), (f"mailto:{address}",)):
         return TRUSTED
     reason = f"the DMARC record of {verdict.domain} does not request {what} to {address}"
     return Judgement(Trust.DOUBTED, reason)

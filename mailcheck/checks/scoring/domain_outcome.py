@@ -47,7 +47,7 @@ def outcome_of_records(
     ]
     if dkim is not None:
         outcomes.append(classify_dkim(dkim, is_parked=parked)[0])
-    points = sum(AWARDS[one].points for one in outcomes)
+    points = sum(AWARDS[outcome].points for outcome in outcomes)
     of_keys = () if dkim is None else dkim.findings
     findings = (*spf.findings, *of_keys, *dmarc.findings, *mx.findings, *more)
     if not mx.exists:
@@ -90,13 +90,17 @@ def outcome_of_evidence(evidence: Evidence, rest: Judgements) -> Outcome:
 
 def trees_of(*verdicts: SpfVerdict | None) -> Mapping[str, SpfNode]:
     """Return the trees of the SPF records that were found, by domain."""
-    return {one.domain: one.tree for one in verdicts if one is not None and one.tree is not None}
+    return {
+        verdict.domain: verdict.tree
+        for verdict in verdicts
+        if verdict is not None and verdict.tree is not None
+    }
 
 
 def _find_passing(dmarc: DmarcVerdict, dkim: DkimVerdict | None) -> frozenset[str]:
     """Name the keys with which signatures pass, and what DMARC accepts besides the domain."""
     keys = () if dkim is None else dkim.usable_keys
-    passing = {f"DKIM with the key at {one.record_name}" for one in keys}
+    passing = {f"DKIM with the key at {key.record_name}" for key in keys}
     if dmarc.record is not None and not dmarc.record.has_strict_dkim:
         passing.add("DKIM of a subdomain")
     if dmarc.record is not None and not dmarc.record.has_strict_spf:

@@ -44,8 +44,8 @@ def advise_no_mail(
     """Return the verdicts, with this advice if the domain sends no mail."""
     if not uses_no_mail(spf, mx):
         return mx, dmarc, dkim
-    of_mx = (_say_no_null_mx(domain, one) for one in mx.findings)
-    of_dmarc = [_ask_to_reject(domain, one) for one in dmarc.findings]
+    of_mx = (_say_no_null_mx(domain, finding) for finding in mx.findings)
+    of_dmarc = [_ask_to_reject(domain, finding) for finding in dmarc.findings]
     if dmarc.policy is Policy.QUARANTINE and dmarc.found_at == domain:
         of_dmarc.append(_say_not_reject(dmarc))
     if dkim is not None:

@@ -162,7 +162,7 @@ def judge_records(
         FactorName.MX: mx.findings,
     }
     classified = _classify_records(spf, dkim, dmarc, mx, is_parked=parked)
-    return _make_judgements({name: (one, findings[name]) for name, one in classified.items()})
+    return _make_judgements({name: (value, findings[name]) for name, value in classified.items()})
 
 
 def _of_unused(mx: MxVerdict, dmarc: DmarcVerdict, *, is_parked: bool) -> tuple[Finding, ...]:
@@ -266,8 +266,8 @@ def grade_of(score: int) -> str:
 
 
 def _impacts(points: Sequence[int]) -> list[int]:
-    merits = sum(one for one in points if one > 0)
-    return [max(one, -merits) for one in points]
+    merits = sum(point for point in points if point > 0)
+    return [max(point, -merits) for point in points]
 
 
 def _score_with(judgements: Sequence[Judgement], fixed: FactorName) -> int:

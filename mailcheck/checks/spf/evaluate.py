@@ -166,7 +166,7 @@ def _find_voids_before_senders(tree: SpfNode, version: int) -> tuple[list[str], 
             elif (
                 len(voids) > MAX_VOIDS
                 and step.term.lstrip("+-~?").lower() != "all"
-                and any(one.version == version for one in step.permitted)
+                and any(network.version == version for network in step.permitted)
             ):
                 behind[own] = None
             if version in step.void_for or step.depends_on_mail:
@@ -482,7 +482,9 @@ def _collect_findings(
                 yield from _describe_node(node, domain, proposed, useless, top)
         yield from _check_all_mechanism(verdict, proposed)
         yield from _check_conventions(verdict)
-        read = [one.text for one in tree.record.mechanisms if one.text not in useless]
+        read = [
+            mechanism.text for mechanism in tree.record.mechanisms if mechanism.text not in useless
+        ]
         for term, words in find_glued(read, meanings, useless).items():
             yield make_finding(
                 "spf.glued-terms",
@@ -503,7 +505,9 @@ def _find_terms_of_dead_hosts(
     The domain's MX records are at fault or missing, and not these terms.
     """
     voids = [(term, parse_term(term)) for tree in trees for term in tree.voids]
-    if not any(isinstance(one, Mechanism) and one.name in _OF_HOSTS for _, one in voids):
+    if not any(
+        isinstance(mechanism, Mechanism) and mechanism.name in _OF_HOSTS for _, mechanism in voids
+    ):
         return frozenset()
     answer = look_up(answers, domain, "MX")
     hosts = {host for _, host in mx_records(answer) if host}
@@ -511,8 +515,9 @@ def _find_terms_of_dead_hosts(
     names = {MechanismName.MX: set() if has_null_mx else {domain}, MechanismName.A: hosts}
     return frozenset(
         term
-        for term, one in voids
-        if isinstance(one, Mechanism) and (one.target or domain) in names.get(one.name, ())
+        for term, mechanism in voids
+        if isinstance(mechanism, Mechanism)
+        and (mechanism.target or domain) in names.get(mechanism.name, ())
     )
 
 

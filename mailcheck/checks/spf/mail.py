@@ -250,7 +250,9 @@ def describe_spf_of_mail(
         return _describe_permerror(verdict, domain_verdict, is_own_host=is_own_host)
     found = domain_verdict.findings if domain_verdict is not None else ()
     # The domain has a record, but receivers do not find it or cannot read it.
-    ignored = next((one for one in found if one.id in ("spf.unreadable", "spf.misplaced")), None)
+    ignored = next(
+        (finding for finding in found if finding.id in ("spf.unreadable", "spf.misplaced")), None
+    )
     if identity.result is AuthResult.NONE and ignored is not None:
         result = make_finding("spf.result-none", ignored.meaning, ignored.fix)
         ignored = replace(ignored, id=result.id, severity=result.severity)
@@ -314,7 +316,9 @@ def propose_for_address(
 def _first_record(verdict: SpfVerdict | None) -> str:
     """Return a first record with the hosts that the check of the domain found."""
     absent = (
-        next((one for one in verdict.findings if one.id == "spf.absent"), None) if verdict else None
+        next((finding for finding in verdict.findings if finding.id == "spf.absent"), None)
+        if verdict
+        else None
     )
     if absent is None:
         return propose_new_record()
@@ -332,8 +336,15 @@ def _describe_permerror(
     identity = verdict.mail_from
     meaning = _MEANINGS[AuthResult.PERMERROR].format(domain=identity.domain)
     found = domain_verdict.findings if domain_verdict is not None else ()
-    known = worst(one for one in found if one.severity is Severity.ERROR) or next(
-        (one for one in found if one.id == "spf.voids-before-senders"), None
+    known = worst(
+        found_finding for found_finding in found if found_finding.severity is Severity.ERROR
+    ) or next(
+        (
+            found_finding
+            for found_finding in found
+            if found_finding.id == "spf.voids-before-senders"
+        ),
+        None,
     )
     fix = f"Fix the SPF record of {identity.domain}."
     record: RecordToPublish | None = None

@@ -41,7 +41,7 @@ def sample_senders(tree: SpfNode) -> tuple[IpAddress, ...]:
     """
     named = dict.fromkeys(_list_addresses(tree))
     passing = find_passing(tree, islice(named, MAX_SAMPLES))
-    return tuple(one for one in named if one in passing)
+    return tuple(address for address in named if address in passing)
 
 
 def find_passing(tree: SpfNode, addresses: Iterable[IpAddress]) -> frozenset[IpAddress]:
@@ -51,7 +51,7 @@ def find_passing(tree: SpfNode, addresses: Iterable[IpAddress]) -> frozenset[IpA
     """
     clients = frozenset(addresses)
     results = _Receivers().check(tree, clients)
-    return frozenset(one for one in clients if results.get(one) is Qualifier.PASS)
+    return frozenset(client for client in clients if results.get(client) is Qualifier.PASS)
 
 
 def _list_addresses(tree: SpfNode) -> Iterator[IpAddress]:
@@ -59,10 +59,10 @@ def _list_addresses(tree: SpfNode) -> Iterator[IpAddress]:
         for step in node.steps:
             if step.child is None and step.qualifier is Qualifier.PASS and not _is_all(step):
                 for version in (4, 6):
-                    fitting = (one for one in step.networks if one.version == version)
+                    fitting = (own for own in step.networks if own.version == version)
                     for network in islice(fitting, NETWORKS_PER_TERM):
                         ends = (network[0], network[-1])
-                        yield from (one for one in ends if why_not_public(one) in _REACHABLE)
+                        yield from (end for end in ends if why_not_public(end) in _REACHABLE)
 
 
 def _is_all(step: Step) -> bool:
@@ -102,7 +102,7 @@ class _Receivers:
                 return results | self.check(step.child, frozenset(left))
             if step.child is not None:
                 included = self.check(step.child, frozenset(left))
-                matched = {one for one, end in included.items() if end is Qualifier.PASS}
+                matched = {address for address, end in included.items() if end is Qualifier.PASS}
                 left -= self._stopped
             else:
                 matched = set(_find_within(step.networks, left))
@@ -117,19 +117,19 @@ class _Receivers:
         if step.term in node.oversized_mx:
             self._stopped |= clients
         self._lookups.update(clients)
-        self._voids.update(one for one in clients if one.version in step.void_for)
+        self._voids.update(client for client in clients if client.version in step.void_for)
         self._stopped |= {
-            one
-            for one in clients
-            if self._lookups[one] > MAX_LOOKUPS or self._voids[one] > MAX_VOIDS
+            client
+            for client in clients
+            if self._lookups[client] > MAX_LOOKUPS or self._voids[client] > MAX_VOIDS
         }
 
 
 def _find_within(networks: Iterable[Network], clients: set[IpAddress]) -> Iterator[IpAddress]:
     """Yield the addresses within any of the networks."""
     ordered: dict[int, list[int]] = {4: [], 6: []}
-    for one in sorted(clients, key=int):
-        ordered[one.version].append(int(one))
+    for client in sorted(clients, key=int):
+        ordered[client.version].append(int(client))
     for network in networks:
         numbers = ordered[network.version]
         first = bisect_left(numbers, int(network.network_address))

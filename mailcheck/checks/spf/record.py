@@ -383,7 +383,7 @@ _DOMAIN_LETTERS = frozenset("dDoO")
 def depends_on_mail(text: str) -> bool:
     """Return whether the value of a domain-spec depends on the mail."""
     found = _MACRO_OF_NAME.finditer(text)
-    return any(one["letter"] and one["letter"] not in _DOMAIN_LETTERS for one in found)
+    return any(macro["letter"] and macro["letter"] not in _DOMAIN_LETTERS for macro in found)
 
 
 def expand_macros(text: str, value_of: Callable[[str], str]) -> str:
@@ -418,7 +418,7 @@ def to_query_name(text: str) -> str | None:
     A backslash is an ordinary character in a record, but an escape in a query.
     """
     name = text.removesuffix(".").lower()
-    if len(name) > MAX_NAME or not all(0 < len(one) <= MAX_LABEL for one in name.split(".")):
+    if len(name) > MAX_NAME or not all(0 < len(part) <= MAX_LABEL for part in name.split(".")):
         return None
     return name.replace("\\", "\\\\")
 

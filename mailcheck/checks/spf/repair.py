@@ -127,7 +127,7 @@ class _MeaningBuilder:
             else:
                 self._keep(plain)
             return
-        pieces = [one for one in _SEPARATORS.split(word) if one.strip(JOINT)]
+        pieces = [part for part in _SEPARATORS.split(word) if part.strip(JOINT)]
         found = [self._read(piece) for piece in pieces]
         is_valid = not isinstance(parse_term(plain), TermProblem)
         if None in found and plain not in self._useless and is_valid:
@@ -140,7 +140,7 @@ class _MeaningBuilder:
 
     def finish(self) -> Meaning:
         """Return the meaning of all words."""
-        if len({one.lower() for one in self._redirects}) > 1:
+        if len({redirect.lower() for redirect in self._redirects}) > 1:
             self._unclear += self._redirects
         return Meaning(
             tuple(self._terms),
@@ -198,7 +198,7 @@ def _cut(piece: str, useless: frozenset[str]) -> list[tuple[str, ...]]:
     def read_from(start: int) -> list[tuple[str, ...]]:
         if start not in known:
             ways: dict[tuple[str, ...], None] = {}
-            for end in (one for one in ends if one > start):
+            for end in (position for position in ends if position > start):
                 first = _read_one(piece[start:end].replace(JOINT, ""), useless)
                 if first is not None:
                     ways.update(dict.fromkeys((*first, *rest) for rest in read_from(end)))
@@ -253,7 +253,7 @@ def _read_one(text: str, useless: frozenset[str] = frozenset()) -> tuple[str, ..
         return (text,)
     qualifier = text[:1] if text[:1] in set("+~?-") else ""
     terms = _read_value(text[len(qualifier) :])
-    found = tuple(f"{qualifier}{one}" for one in terms or ())
+    found = tuple(f"{qualifier}{term}" for term in terms or ())
     return found if found and not set(found) & useless and all(map(is_plain, found)) else None
 
 
@@ -327,7 +327,7 @@ def _read_networks(text: str) -> tuple[str, ...] | None:
             networks = list(summarize_address_range(low, high))
             if len(networks) > _MAX_NETWORKS:
                 raise AddressValueError(first)
-            return tuple(f"ip4:{one}".removesuffix("/32") for one in networks)
+            return tuple(f"ip4:{single}".removesuffix("/32") for single in networks)
         stars = _STARS.fullmatch(text)
         if stars is not None:
             missing = stars[2].count("*")
@@ -347,7 +347,7 @@ def _read_quad(address: str, slash: str, length: str) -> str:
     parts = address.split(".")
     if any(map(_may_be_octal, parts)):
         raise AddressValueError(address)
-    plain = ".".join(str(int(one)) for one in parts)
+    plain = ".".join(str(int(part)) for part in parts)
     if not length.isdecimal() and slash:
         return f"ip4:{IPv4Network(f'{plain}/{length}', strict=False)}"
     IPv4Network(f"{plain}{slash}{length}", strict=False)
@@ -390,13 +390,15 @@ def compose_record(
     :param addresses_first: put ``ip4`` and ``ip6`` before terms with DNS queries.
     """
     unwanted = left_out or {}
-    if any(one.unclear for one in meanings) or (len(meanings) > 1 and _has_exceptions(meanings)):
+    if any(meaning.unclear for meaning in meanings) or (
+        len(meanings) > 1 and _has_exceptions(meanings)
+    ):
         return ""
     alone = len(meanings) == 1 and not meanings[0].ends
-    redirects = [REDIRECT + one.redirect for one in meanings if one.redirect]
-    redirect = next((one for one in redirects if alone and one not in unwanted), "")
+    redirects = [REDIRECT + meaning.redirect for meaning in meanings if meaning.redirect]
+    redirect = next((target for target in redirects if alone and target not in unwanted), "")
     by_key: dict[Hashable, str] = {}
-    for term in (term for one in meanings for term in _terms_of(one, is_alone=alone)):
+    for term in (term for meaning in meanings for term in _terms_of(meaning, is_alone=alone)):
         if term not in unwanted and REDIRECT + term.removeprefix(INCLUDE) not in unwanted:
             qualifier = term[0] if term[0] in "-~?" else "+"
             sender = read_sender(term)
@@ -407,7 +409,7 @@ def compose_record(
         if _has_exceptions(meanings):
             return ""
         terms.sort(key=lambda term: not _is_network(term))
-    modifiers = dict.fromkeys(text for one in meanings for text in one.modifiers)
+    modifiers = dict.fromkeys(text for meaning in meanings for text in meaning.modifiers)
     exps = [text for text in modifiers if text.lower().startswith("exp=")]
     if len(exps) > 1:
         return ""
@@ -422,7 +424,7 @@ def _terms_of(meaning: Meaning, *, is_alone: bool) -> Iterator[str]:
 
 def _has_exceptions(meanings: Iterable[Meaning]) -> bool:
     """Return whether the order of terms matters, because some terms exclude hosts."""
-    return any(term[0] in "-~?" for one in meanings for term in one.terms)
+    return any(term[0] in "-~?" for meaning in meanings for term in meaning.terms)
 
 
 def _is_network(term: str) -> bool:
@@ -432,7 +434,7 @@ def _is_network(term: str) -> bool:
 
 def _choose_all(meanings: Sequence[Meaning], trees: Iterable[SpfNode]) -> str:
     """Return the last term: the strictest one, since the merged record has all senders."""
-    chosen: set[Qualifier | None] = {one.ends[0] for one in meanings if one.ends}
+    chosen: set[Qualifier | None] = {meaning.ends[0] for meaning in meanings if meaning.ends}
     chosen |= {tree.all_qualifier for tree in trees if tree.redirected is not None}
     return "-all" if Qualifier.FAIL in chosen else SOFTFAIL_ALL
 
@@ -441,8 +443,8 @@ def has_senders(text: str) -> bool:
     """Return whether a record lets any host send."""
     record = parse_spf_record(text)
     return bool(record.redirect) or any(
-        one.name is not MechanismName.ALL and one.qualifier is Qualifier.PASS
-        for one in record.mechanisms
+        mechanism.name is not MechanismName.ALL and mechanism.qualifier is Qualifier.PASS
+        for mechanism in record.mechanisms
     )
 
 
@@ -466,8 +468,8 @@ def find_useless_terms(trees: Iterable[SpfNode]) -> dict[str, str]:
 def _is_doomed(node: SpfNode) -> bool:
     """Return whether a record or an included record causes ``permerror``."""
     return any(
-        one.oversized_mx or (one.problem is not None and one.problem.is_error)
-        for one in node.walk()
+        inner.oversized_mx or (inner.problem is not None and inner.problem.is_error)
+        for inner in node.walk()
     )
 
 
@@ -483,7 +485,11 @@ def find_named_senders(
         reasons[term] = f'permits no host; "{words}" replaces it'
     of_senders = {read_sender(term): reason for term, reason in reasons.items()}
     senders = dict.fromkeys(read_sender(term) for term in (*read, *meant))
-    return tuple(replace(one, reason=of_senders.get(one, "")) for one in senders if one is not None)
+    return tuple(
+        replace(sender, reason=of_senders.get(sender, ""))
+        for sender in senders
+        if sender is not None
+    )
 
 
 def find_glued(

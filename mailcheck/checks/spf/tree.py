@@ -90,11 +90,11 @@ NO_ADDRESSES = Reach()
 
 def count_addresses(networks: Iterable[Network]) -> Reach:
     """Count the public addresses in the networks, each once."""
-    distinct = {one for one in networks if one.is_global}
-    ipv4 = collapse_addresses(one for one in distinct if isinstance(one, IPv4Network))
-    ipv6 = collapse_addresses(one for one in distinct if isinstance(one, IPv6Network))
-    every_ipv6 = float(sum(one.num_addresses for one in ipv6))
-    return Reach(sum(one.num_addresses for one in ipv4), every_ipv6)
+    distinct = {network for network in networks if network.is_global}
+    ipv4 = collapse_addresses(network for network in distinct if isinstance(network, IPv4Network))
+    ipv6 = collapse_addresses(network for network in distinct if isinstance(network, IPv6Network))
+    every_ipv6 = float(sum(network.num_addresses for network in ipv6))
+    return Reach(sum(network.num_addresses for network in ipv4), every_ipv6)
 
 
 MAX_LOOKUPS = 10  # RFC 7208 4.6.4
@@ -192,12 +192,12 @@ class SpfNode(Struct, frozen=True):
     def permits_no_host(self) -> bool:
         """Whether it is certain that no host passes."""
         return next(self.permitted, None) is None and not any(
-            one.unanswered_names
-            or one.has_near_miss
+            node.unanswered_names
+            or node.has_near_miss
             # With any other problem it is unknown which hosts the record should permit.
-            or one.problem not in (None, NodeProblem.ABSENT, NodeProblem.LOOP)
-            or any(step.depends_on_mail for step in one.steps)
-            for one in self.walk()
+            or node.problem not in (None, NodeProblem.ABSENT, NodeProblem.LOOP)
+            or any(step.depends_on_mail for step in node.steps)
+            for node in self.walk()
         )
 
     def walk(self) -> Iterator["SpfNode"]:
@@ -405,12 +405,12 @@ class TreeReader:
             if (question := to_query_name(name)) is not None
             for version, rdtype in ((4, "A"), (6, "AAAA"))
         ]
-        found = [one for _, _, answer in answers for one in ip_addresses(answer)]
+        found = [address for _, _, answer in answers for address in ip_addresses(answer)]
         is_known = dict.fromkeys(IP_VERSIONS, True)
         for _, version, answer in answers:
             is_known[version] &= answer.status.is_determined
-        there = {one.version for one in found}
-        silent = [name for name, _, one in answers if not (found or one.status.is_determined)]
+        there = {address.version for address in found}
+        silent = [name for name, _, reply in answers if not (found or reply.status.is_determined)]
         void_for = tuple(v for v in IP_VERSIONS if is_known[v] and v not in there)
         return TermLookup(tuple(found), void_for if answers else (), tuple(dict.fromkeys(silent)))
 
@@ -505,8 +505,8 @@ def _expand(target: str, path: tuple[str, ...]) -> str | None:
 
 def _networks(addresses: Iterable[IpAddress], lengths: tuple[int, int]) -> tuple[Network, ...]:
     return tuple(
-        IPv4Network((int(one), lengths[0]), strict=False)
-        if one.version == 4
-        else IPv6Network((int(one), lengths[1]), strict=False)
-        for one in addresses
+        IPv4Network((int(address), lengths[0]), strict=False)
+        if address.version == 4
+        else IPv6Network((int(address), lengths[1]), strict=False)
+        for address in addresses
     )

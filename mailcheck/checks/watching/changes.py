@@ -145,7 +145,7 @@ def _with_present_ids(alerts: Mapping[str, Severity]) -> dict[str, Severity]:
 def compare(state: WatchState | None, facts: Facts, now: Instant) -> Comparison:
     """Compare a run with the earlier state; the first run has no earlier state."""
     points = _merge_points(state, facts.points)
-    marks = {name: one.mark for name, one in facts.points.items()}
+    marks = {name: judged.mark for name, judged in facts.points.items()}
     if state is None:
         topics = {name: _first(topic, now) for name, topic in facts.topics.items()}
         score = _score(points, now) if points else None
@@ -176,9 +176,9 @@ def _merge_points(state: WatchState | None, points: Mapping[str, Points]) -> dic
     return {
         **known,
         **{
-            name: one.points
-            for name, one in points.items()
-            if one.is_determined or name not in known
+            name: judged.points
+            for name, judged in points.items()
+            if judged.is_determined or name not in known
         },
     }
 
@@ -293,7 +293,7 @@ class _Comparator:
     def _note(self, topic: str, name: str, before: Fact | None, after: Fact | None) -> None:
         severity = _severity_of(name, before, after)
         sentence = _describe(topic, name, before, after)
-        old, new = (None if one is None else one.value for one in (before, after))
+        old, new = (None if fact is None else fact.value for fact in (before, after))
         self._add(topic, name, old, new, sentence, severity)
         key = key_of(topic, name)
         if after is None or after.severity is None:
@@ -314,11 +314,11 @@ class _Comparator:
         that MX did not name before is compared together with MX.
         """
         names = {topic, "MX"} if topic not in self._state.topics else {topic}
-        ended = [one for name in names for one in self._ended_in(name)]
-        if any(one.rank < severity.rank for one in ended):
+        ended = [severity_before for name in names for severity_before in self._ended_in(name)]
+        if any(ended_severity.rank < severity.rank for ended_severity in ended):
             return True
         has_risen = any(self._has_risen(name) for name in names)
-        return has_risen and any(one.rank == severity.rank for one in ended)
+        return has_risen and any(ended_severity.rank == severity.rank for ended_severity in ended)
 
     def _ended_in(self, topic: str) -> Iterator[Severity]:
         """Yield the severities of the problems of a topic that have ended."""

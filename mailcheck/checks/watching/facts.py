@@ -182,7 +182,7 @@ def _records(
         "MTA-STS": _published(mta_sts.record.presence, (mta_sts.record.text,), mta_sts.findings),
         "TLS-RPT": _published(tls_rpt.presence, (tls_rpt.text,), tls_rpt.findings),
         "CAA": _published(
-            aside.caa.presence, [one.text for one in aside.caa.properties], aside.caa.findings
+            aside.caa.presence, [entry.text for entry in aside.caa.properties], aside.caa.findings
         ),
         "BIMI": _bimi(aside.bimi),
     }
@@ -212,11 +212,14 @@ def facts_of_senders(
 
     :param is_complete: whether all names could be looked up.
     """
-    total = sum(one.sender.messages for one in mail)
+    total = sum(sender.sender.messages for sender in mail)
     together = find_together(mail, total)
-    failing = [one for one in mail if _is_failing(one, decisions, together, total)]
+    failing = [sender for sender in mail if _is_failing(sender, decisions, together, total)]
     return Topic(
-        {one.sender.key: _failing(one, decisions) for one in failing[:MAX_FAILING_SENDERS]},
+        {
+            sender.sender.key: _failing(sender, decisions)
+            for sender in failing[:MAX_FAILING_SENDERS]
+        },
         is_complete=is_complete and len(failing) <= MAX_FAILING_SENDERS,
         is_single=True,
     )

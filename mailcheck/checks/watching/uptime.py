@@ -22,11 +22,11 @@ def uptime(
     :param current: the value at the end: ``yes``, ``no``, or `None` if it is unknown.
     """
     topic = host_topic(exchange)
-    moves = [one for one in changes if one.topic == topic and one.name == ANSWERS]
+    moves = [change for change in changes if change.topic == topic and change.name == ANSWERS]
     value = moves[0].before if moves else current
     seconds = {"yes": 0, "no": 0}
     since = begins
-    for at, after in [*((one.at, one.after) for one in moves), (ends, None)]:
+    for at, after in [*((change.at, change.after) for change in moves), (ends, None)]:
         if value in seconds:
             seconds[value] += max(0, at - since)
         since, value = max(since, at), after

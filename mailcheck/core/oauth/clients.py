@@ -107,7 +107,7 @@ class Client(Struct, frozen=True):
 def _addresses_of(client: Client) -> set[object]:
     """Return the redirect URIs of a client, without the ports of loopback addresses."""
     parts = map(urlsplit, client.redirect_uris.split())
-    return {_without_port(one) if _is_loopback(one) else one for one in parts}
+    return {_without_port(part) if _is_loopback(part) else part for part in parts}
 
 
 def _is_same_loopback(uri: str, known: str) -> bool:
@@ -224,7 +224,9 @@ class ClientMetadata(Struct, frozen=True):
     @property
     def name(self) -> str:
         """The printable characters of the name, or a text if there are none."""
-        shown = "".join(one for one in self.client_name or "" if one.isprintable()).strip()
+        shown = "".join(
+            character for character in self.client_name or "" if character.isprintable()
+        ).strip()
         return shown[:MAX_CLIENT_NAME] or "unnamed program"
 
     @property

@@ -151,11 +151,11 @@ def require_resource(named: Sequence[str], resource: str) -> None:
 
     :raises OAuthRefused: it names another one.
     """
-    for one in named:
-        if _normalized(one) != _normalized(resource):
+    for scope_name in named:
+        if _normalized(scope_name) != _normalized(resource):
             raise OAuthRefused(
                 RefusalCode.INVALID_TARGET,
-                f"the resource must be {resource}; got {one[:200]!r}",
+                f"the resource must be {resource}; got {scope_name[:200]!r}",
             )
 
 

@@ -70,7 +70,7 @@ def is_safe_url(url: str) -> bool:
         is_plain = parts.username is None and not parts.fragment and url.isascii()
     except ValueError:
         return False
-    if not host or not is_plain or any(not "!" <= one <= "~" for one in url):
+    if not host or not is_plain or any(not "!" <= character <= "~" for character in url):
         return False
     return parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(host))
 
@@ -115,15 +115,15 @@ def groups_in(claim: object) -> tuple[str, ...]:
     listed = [claim] if isinstance(claim, str) else claim
     if not isinstance(listed, list | tuple):
         return ()
-    return tuple(one for one in listed[:MAX_GROUPS] if isinstance(one, str))
+    return tuple(group for group in listed[:MAX_GROUPS] if isinstance(group, str))
 
 
 def roles_of(groups: Iterable[str], mapping: Sequence[GroupRole]) -> dict[str, Role | None]:
     """Return the highest role of a person in each project of the mapping; `None` is none."""
     held = frozenset(groups)
-    found: dict[str, Role | None] = {one.project: None for one in mapping}
-    for one in mapping:
-        known = found[one.project]
-        if one.group in held and (known is None or one.role.includes(known)):
-            found[one.project] = one.role
+    found: dict[str, Role | None] = {mapped.project: None for mapped in mapping}
+    for role in mapping:
+        known = found[role.project]
+        if role.group in held and (known is None or role.role.includes(known)):
+            found[role.project] = role.role
     return found

@@ -280,7 +280,7 @@ class CompanySignIn:
     async def is_linked(self, account: Account) -> bool:
         """Return whether a person of the provider can sign in to an account."""
         found = await self._identities.identities_of(account.id)
-        return any(one.issuer == self._provider.issuer for one in found)
+        return any(identity.issuer == self._provider.issuer for identity in found)
 
     async def _identify(self, secret: str, answer: Answer, back: str) -> Identity:
         """Return the identity that the provider confirms."""
@@ -322,7 +322,7 @@ class CompanySignIn:
         self, claims: Mapping[str, Any], found: object, groups: Sequence[str]
     ) -> None:
         """Log the groups that came if none of them has a meaning here."""
-        meant = {*self.rules.allowed_groups, *(one.group for one in self.rules.roles)}
+        meant = {*self.rules.allowed_groups, *(role.group for role in self.rules.roles)}
         if meant.intersection(groups):
             return
         if found is None:
@@ -380,7 +380,10 @@ class CompanySignIn:
 
     async def _follow_groups(self, account: Account, groups: Sequence[str], client: str) -> None:
         """Set the roles of a person in the projects of the mapping to those of the groups."""
-        current = {one.project.id: one.role for one in await self._projects.of_person(account)}
+        current = {
+            membership.project.id: membership.role
+            for membership in await self._projects.of_person(account)
+        }
         by = Actor("company account", client)
         for name, role in roles_of(groups, self.rules.roles).items():
             try:
@@ -414,7 +417,7 @@ def _shown(texts: Iterable[str]) -> str:
     """Return the first texts for the log."""
     listed = list(texts)
     more = f" and {len(listed) - MAX_SHOWN} more" if len(listed) > MAX_SHOWN else ""
-    return ", ".join(repr(one[:100]) for one in listed[:MAX_SHOWN]) + more if listed else "none"
+    return ", ".join(repr(value[:100]) for value in listed[:MAX_SHOWN]) + more if listed else "none"
 
 
 def _name_of(claims: Mapping[str, Any]) -> str:
@@ -423,7 +426,7 @@ def _name_of(claims: Mapping[str, Any]) -> str:
         found = claims.get(claim)
         if isinstance(found, str) and found.strip():
             name = found.strip().partition("@")[0] if claim != "sub" else found
-            printable = "".join(one for one in name if one.isprintable())
+            printable = "".join(character for character in name if character.isprintable())
             if printable.strip():
                 return printable.strip()[:MAX_NAME]
     return "person"

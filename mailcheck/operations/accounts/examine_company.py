@@ -61,7 +61,7 @@ async def examine_company(
 def _examine_keys(address: str, document: Mapping[str, Any]) -> Iterator[Finding]:
     listed = document.get("keys")
     keys = listed if isinstance(listed, list) else []
-    usable = [one for one in keys if isinstance(one, dict) and one.get("kty") in KEY_TYPES]
+    usable = [key for key in keys if isinstance(key, dict) and key.get("kty") in KEY_TYPES]
     if not usable:
         yield make_finding(_FAULT, f"The provider publishes no usable key at {address}.")
 
@@ -83,7 +83,9 @@ def _examine_visit(status: int, location: str, client_id: str, redirect: str) ->
 
 def _describe_groups(document: Mapping[str, Any], claim: str) -> Finding:
     listed = document.get("claims_supported")
-    known = [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
+    known = (
+        [value for value in listed if isinstance(value, str)] if isinstance(listed, list) else []
+    )
     if known and claim.partition(".")[0] not in known:
         shown = ", ".join(known[:20])
         return make_finding(

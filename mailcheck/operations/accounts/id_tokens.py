@@ -125,7 +125,7 @@ def read_metadata(document: JsonObject, issuer: str) -> tuple[Metadata | None, s
         return None, f"its metadata names the issuer {found.issuer}: write exactly this one"
     given = [getattr(found, name) for name in _NEEDED]
     given += filter(None, (getattr(found, name) for name in _OPTIONAL))
-    unsafe = [one for one in given if not is_safe_url(one)]
+    unsafe = [url for url in given if not is_safe_url(url)]
     if unsafe:
         return None, f"its metadata names an address without HTTPS: {unsafe[0]}"
     return found, ""
@@ -238,10 +238,10 @@ class Provider:
 
         listed = document.get("keys")
         keys = []
-        for one in listed[:MAX_KEYS] if isinstance(listed, list) else ():
-            if not isinstance(one, dict) or one.get("kty") not in KEY_TYPES:
+        for entry in listed[:MAX_KEYS] if isinstance(listed, list) else ():
+            if not isinstance(entry, dict) or entry.get("kty") not in KEY_TYPES:
                 continue
-            given = _without_nulls(one)
+            given = _without_nulls(entry)
             if given.get("use", "sig") != "sig":
                 continue
             try:

@@ -145,7 +145,7 @@ class ManageAccounts:
         """
         account = await self._store.find_account(name)
         if account is None:
-            similar = nearest_word(name, [one.name for one in await self.accounts()])
+            similar = nearest_word(name, [known.name for known in await self.accounts()])
             hint = f"did you mean {similar!r}?" if similar else "`mailcheck account list` shows all"
             raise AccountNotFound(f"no account named {name!r} exists; {hint}")
         return account

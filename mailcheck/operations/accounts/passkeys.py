@@ -122,7 +122,7 @@ class Passkeys:
         known = await self._store.passkeys_of(account.id)
         options, _ = self._server.register_begin(
             {"id": account.id.encode(), "name": account.name, "displayName": account.name},  # type: ignore[arg-type]
-            [_credential(one) for one in known],
+            [_credential(passkey) for passkey in known],
             resident_key_requirement=ResidentKeyRequirement.REQUIRED,
             user_verification=UserVerificationRequirement.REQUIRED,
             challenge=challenge,
@@ -182,7 +182,7 @@ class Passkeys:
         challenge = await self._new_challenge(purpose, account_id)
         known = [] if account_id is None else await self._store.passkeys_of(account_id)
         options, _ = self._server.authenticate_begin(
-            [_credential(one) for one in known] or None,
+            [_credential(passkey) for passkey in known] or None,
             user_verification=UserVerificationRequirement.REQUIRED,
             challenge=challenge,
         )
@@ -294,8 +294,10 @@ class Passkeys:
 
         :raises ValueError: there is no such challenge.
         """
-        for one in (account.id, None) if or_any else (account.id,):
-            if await self._store.use_challenge(_digest(challenge, purpose, one), self._now()):
+        for account_id in (account.id, None) if or_any else (account.id,):
+            if await self._store.use_challenge(
+                _digest(challenge, purpose, account_id), self._now()
+            ):
                 return
         raise ValueError("the challenge is unknown, used or expired")
 

@@ -105,7 +105,7 @@ class ManageProjects:
         :raises MemberNotFound: the project has no such member.
         :raises OnlyOwner: the project would have no owner left.
         """
-        names = {one.account_id: one.name for one in await self._store.members(project.id)}
+        names = {member.account_id: member.name for member in await self._store.members(project.id)}
         await self._store.remove_member(project.id, account_id)
         detail = names.get(account_id, account_id)
         await self._audit.note(Action.MEMBER_REMOVED, project.id, by, detail)

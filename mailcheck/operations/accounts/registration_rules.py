@@ -55,7 +55,7 @@ class NameRules(Struct):
             raise InvalidParameter("name", f"the name must have 1 to {MAX_NAME} characters")
         if not name.isprintable():
             raise InvalidParameter("name", "the name contains invisible characters")
-        if not is_assigned and any(look_alike(name, one) for one in self.reserved):
+        if not is_assigned and any(look_alike(name, reserved) for reserved in self.reserved):
             problem = f"the name {name!r} is reserved by the operator of this service"
             raise AccountNameTaken(f"{problem}; choose another one")
         return name

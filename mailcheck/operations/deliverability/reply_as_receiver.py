@@ -54,7 +54,7 @@ class ReplyAsReceiver(Struct, frozen=True):
             return _try_later(found.failure or "the analysis is not finished")
         name = named_receiver(recipient.tag)
         replies = json.loads(found.report.document)["report"].get("replies", ())
-        shown = next((one for one in replies if one["receiver"] == name), None)
+        shown = next((reply for reply in replies if reply["receiver"] == name), None)
         if shown is None:
             return _try_later("the report was written by an earlier version")
         return _read_reply(shown)

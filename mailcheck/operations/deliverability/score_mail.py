@@ -100,7 +100,7 @@ class MailBlocklists:
         """Check domains, the most important first. Domains over the limit are left out."""
         targets = [target_domain(name) for name in list(dict.fromkeys(names))[:MAX_NAMES]]
         profile = self._catalogue.domain_profile
-        lists = [one for one in profile if one.supports(TargetKind.DOMAIN)]
+        lists = [blocklist for blocklist in profile if blocklist.supports(TargetKind.DOMAIN)]
         return tuple(await self._lists.query(lists, targets))
 
 
@@ -346,7 +346,7 @@ class ScoreMail:
         note = evaluator.origin.note_for_report
         notes = [note, _BY_YOUR_SERVER] if note else []
         if score.undetermined:
-            names = ", ".join(topic_of(one.area.value).title for one in score.undetermined)
+            names = ", ".join(topic_of(summary.area.value).title for summary in score.undetermined)
             notes.append(f"could not be determined, so no points were deducted for it: {names}")
         if self._settings.host_name.lower() in reading.claimed_by:
             notes.append(
@@ -433,15 +433,15 @@ async def verify_fixes_of_mail(
 
 def _domain_of_helo_record(charged: Iterable[ChargedFinding]) -> str:
     """Return the domain for which a SPF record of the HELO name is proposed, or an empty string."""
-    found = (one.finding for one in charged if one.finding.id in HELO_IDS)
-    return next((one.proposed.name for one in found if one.proposed is not None), "")
+    found = (finding.finding for finding in charged if finding.finding.id in HELO_IDS)
+    return next((finding.proposed.name for finding in found if finding.proposed is not None), "")
 
 
 def _outcome_of(
     evidence: MailEvidence, of_helo: SpfVerdict | None, charged: tuple[ChargedFinding, ...]
 ) -> Outcome:
     """Return the outcome. Its score may be negative, so that each record's gain is visible."""
-    findings = tuple(one.finding for one in sorted_by_cost(charged))
+    findings = tuple(finding.finding for finding in sorted_by_cost(charged))
     dmarc = evidence.authentication.dmarc
     policies = policies_of(evidence.spf_record, dmarc.verdict)
     can_authenticate = bool(dmarc.is_spf_aligned or dmarc.is_dkim_aligned)

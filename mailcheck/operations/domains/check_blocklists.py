@@ -105,12 +105,17 @@ class QueryBlocklists:
         self, blocklists: Sequence[Blocklist], targets: Sequence[Target]
     ) -> list[Blocklist]:
         """Count the questions in the budgets and return the blocklists that may be asked."""
-        enabled = [one for one in blocklists if one.is_enabled]
+        enabled = [blocklist for blocklist in blocklists if blocklist.is_enabled]
         taken = await self.budgets.take(
-            [(one, sum(one.supports(target.kind) for target in targets)) for one in enabled]
+            [
+                (blocklist, sum(blocklist.supports(target.kind) for target in targets))
+                for blocklist in enabled
+            ]
         )
-        refused = [one for one, is_taken in zip(enabled, taken, strict=True) if not is_taken]
-        return [one for one in blocklists if one not in refused]
+        refused = [
+            blocklist for blocklist, is_taken in zip(enabled, taken, strict=True) if not is_taken
+        ]
+        return [blocklist for blocklist in blocklists if blocklist not in refused]
 
 
 class _TimedLookups:

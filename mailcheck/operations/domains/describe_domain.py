@@ -110,7 +110,7 @@ class DomainReport(Struct, frozen=True):
     def unscored(self) -> tuple[Finding, ...]:
         """The findings of the mechanisms that are not part of a score."""
         findings = self.findings
-        return tuple(one for topic in _ASIDE for one in findings[topic])
+        return tuple(finding for topic in _ASIDE for finding in findings[topic])
 
     @property
     def findings(self) -> Mapping[str, tuple[Finding, ...]]:

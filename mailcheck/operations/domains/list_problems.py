@@ -46,7 +46,7 @@ def list_problems(reputation: Reputation, report: DomainReport) -> tuple[Problem
 
 def total_gain(problems: Sequence[Problem]) -> int:
     """Return the points that fixing all problems adds."""
-    return sum(one.gain for one in problems)
+    return sum(problem.gain for problem in problems)
 
 
 def _order(problem: Problem) -> tuple[int, int, bool]:
@@ -81,7 +81,7 @@ def _without_points(reputation: Reputation, report: DomainReport) -> Iterator[Pr
         FactorName.DOMAIN_AGE: evidence.registration.findings,
         FactorName.REVERSE_DNS: () if names is None else names.findings,
     }
-    imperfect = {one.name for one in factors if _has_room(one)}
+    imperfect = {factor.name for factor in factors if _has_room(factor)}
     for name, findings in of_hosts.items():
         if name in imperfect and evidence.mx.exists:
             yield from _of_findings(name.value, findings, reputation.proofs)
@@ -94,6 +94,6 @@ def _has_room(factor: Factor) -> bool:
 
 
 def _of_findings(topic: str, findings: Sequence[Finding], proofs: Proofs) -> Iterator[Problem]:
-    for one in findings:
-        if one.severity in PROBLEMS:
-            yield Problem(topic, one.meaning, 0, one, proof_of(one, proofs))
+    for finding in findings:
+        if finding.severity in PROBLEMS:
+            yield Problem(topic, finding.meaning, 0, finding, proof_of(finding, proofs))

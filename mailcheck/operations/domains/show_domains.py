@@ -144,7 +144,9 @@ class ShowDomains:
             summary.problem_count,
             now,
         )
-        others = [one for one in await self._recent.get(account_id) or () if one.name != made.name]
+        others = [
+            check for check in await self._recent.get(account_id) or () if check.name != made.name
+        ]
         kept = (made, *others)[:MAX_RECENT]
         await self._recent.put(account_id, kept, RECENT)
         return replace(summary, checked_at=now)
@@ -157,21 +159,21 @@ class ShowDomains:
         reported = await self._reported(account_id)
         return [
             DomainSummary(
-                one.name,
-                one.is_address,
+                check.name,
+                check.is_address,
                 None,
-                one.score,
-                one.grade,
-                one.marks,
-                problem=one.problem,
-                severity=one.severity,
-                problem_count=one.problem_count,
-                reported=reported.get(one.name),
-                checked_at=one.checked_at,
+                check.score,
+                check.grade,
+                check.marks,
+                problem=check.problem,
+                severity=check.severity,
+                problem_count=check.problem_count,
+                reported=reported.get(check.name),
+                checked_at=check.checked_at,
             )
-            for one in await self._recent.get(account_id) or ()
-            if self._now() - one.checked_at < RECENT
-            and await self._watches.find_target(account_id, one.name) is None
+            for check in await self._recent.get(account_id) or ()
+            if self._now() - check.checked_at < RECENT
+            and await self._watches.find_target(account_id, check.name) is None
         ]
 
     async def _unwatched(
@@ -179,17 +181,19 @@ class ShowDomains:
     ) -> list[DomainSummary]:
         newest = list(reported)[:MAX_REPORTED]
         watched = {
-            one.domain
-            for one in newest
-            if await self._watches.find_target(account_id, one.domain) is not None
+            domain.domain
+            for domain in newest
+            if await self._watches.find_target(account_id, domain.domain) is not None
         }
         return [
-            DomainSummary(one.domain, reported=one) for one in newest if one.domain not in watched
+            DomainSummary(domain.domain, reported=domain)
+            for domain in newest
+            if domain.domain not in watched
         ]
 
     async def _reported(self, account_id: AccountId) -> dict[str, ReportedDomain]:
         found = await self._reports.domains(account_id)
-        return {one.domain: one for one in found if one.kind is ReportKind.DMARC}
+        return {domain.domain: domain for domain in found if domain.kind is ReportKind.DMARC}
 
     def _trend_begins(self) -> Instant:
         return Instant(self._now() - TREND)
@@ -228,7 +232,7 @@ def with_check(
         summary,
         score=score.score if score.is_gradable else None,
         grade=score.grade if score.is_gradable else "",
-        marks={one.name.value: one.mark for one in score.factors},
+        marks={factor.name.value: factor.mark for factor in score.factors},
         problem="" if first is None else first.meaning,
         severity=None if first is None or first.finding is None else first.finding.severity,
         problem_count=len(problems),
@@ -237,7 +241,7 @@ def with_check(
 
 def with_listings(summary: DomainSummary, listings: Sequence[Listing]) -> DomainSummary:
     """Return the summary of an address with the results of the blocklists."""
-    problems = [one for one in describe_listings(listings) if one.severity in PROBLEMS]
+    problems = [listing for listing in describe_listings(listings) if listing.severity in PROBLEMS]
     first = problems[0] if problems else None
     return replace(
         summary,
@@ -249,5 +253,7 @@ def with_listings(summary: DomainSummary, listings: Sequence[Listing]) -> Domain
 
 def _gravest(state: WatchState | None) -> tuple[Severity | None, str]:
     problems = () if state is None else (fact for _, fact in state.problems)
-    known = [(one.severity, one.says) for one in problems if one.severity is not None]
+    known = [
+        (problem.severity, problem.says) for problem in problems if problem.severity is not None
+    ]
     return min(known, key=lambda one: one[0].rank, default=(None, ""))

@@ -44,7 +44,10 @@ class ListBudgets:
     async def take(self, wanted: Sequence[tuple[Blocklist, int]]) -> list[bool]:
         """Count questions before they are sent. Return false for each exhausted blocklist."""
         counts = await self._hit(wanted)
-        return [count <= self._limit(one) for count, (one, _) in zip(counts, wanted, strict=True)]
+        return [
+            count <= self._limit(blocklist)
+            for count, (blocklist, _) in zip(counts, wanted, strict=True)
+        ]
 
     def limit_of(self, blocklist: Blocklist) -> int | None:
         """Return the daily budget of a zone, or `None` without a limit."""
@@ -53,8 +56,8 @@ class ListBudgets:
 
     async def asked_today(self, blocklists: Sequence[Blocklist]) -> dict[str, int]:
         """Return the number of questions since midnight UTC, by zone."""
-        counts = await self._hit([(one, 0) for one in blocklists])
-        return {one.zone: count for count, one in zip(counts, blocklists, strict=True)}
+        counts = await self._hit([(blocklist, 0) for blocklist in blocklists])
+        return {blocklist.zone: count for count, blocklist in zip(counts, blocklists, strict=True)}
 
     def _limit(self, blocklist: Blocklist) -> int:
         return self.limit_of(blocklist) or UNLIMITED
@@ -62,8 +65,12 @@ class ListBudgets:
     async def _hit(self, wanted: Sequence[tuple[Blocklist, int]]) -> list[int]:
         today = DAY_WINDOW.index(self._now())
         hits = [
-            Hit(key_of("list", one.zone), ((DAY_WINDOW, today, self._limit(one)),), questions)
-            for one, questions in wanted
+            Hit(
+                key_of("list", blocklist.zone),
+                ((DAY_WINDOW, today, self._limit(blocklist)),),
+                questions,
+            )
+            for blocklist, questions in wanted
         ]
         return [count for (count,) in await self._counters.hit(*hits)]
 
@@ -239,17 +246,22 @@ class ZoneHealthCheck:
             waiter.callback(None)
 
     async def _test_all(self, seconds: float = DEADLINE) -> None:
-        enabled = [one for one in self._blocklists if one.is_enabled]
+        enabled = [zone for zone in self._blocklists if zone.is_enabled]
         taken = await self._budgets.take(
-            [(one, QUESTIONS_PER_KIND * len(one.query_zones)) for one in enabled]
+            [
+                (enabled_blocklist, QUESTIONS_PER_KIND * len(enabled_blocklist.query_zones))
+                for enabled_blocklist in enabled
+            ]
         )
-        tested = [one for one, is_taken in zip(enabled, taken, strict=True) if is_taken]
+        tested = [zone for zone, is_taken in zip(enabled, taken, strict=True) if is_taken]
         nonce = int.from_bytes(self._random_bytes(NONCE_OCTETS), "big")
         budget = QuestionBudget.starting_now(self._clock, seconds)
         budget.questions_left = QUESTIONS_PER_KIND * len(TargetKind) * len(tested)
         found = await evaluate_with_dns(
             self._resolver,
-            lambda answers: [evaluate_health(one, answers, nonce) for one in tested],
+            lambda answers: [
+                evaluate_health(tested_blocklist, answers, nonce) for tested_blocklist in tested
+            ],
             clock=self._clock,
             budget=budget,
         )
@@ -270,7 +282,12 @@ class ZoneHealthCheck:
 
 def _key_of(servers: Sequence[str], blocklists: Sequence[Blocklist]) -> str:
     """Return a cache key for DNS servers and zones. It does not reveal the keys of zones."""
-    zones = [zone for one in blocklists if one.is_enabled for zone in one.query_zones.values()]
+    zones = [
+        zone
+        for blocklist in blocklists
+        if blocklist.is_enabled
+        for zone in blocklist.query_zones.values()
+    ]
     return sha256("\n".join((*sorted(servers), "", *sorted(zones))).encode()).hexdigest()[:32]
 
 

@@ -174,19 +174,23 @@ class ExplainWait:
     ) -> _Came:
         wanted = asked.wanted
         newest = await self._newest(account_id, time)
-        addressed = [one for one in newest.messages if wanted.is_addressed(one.tag, one.recipient)]
-        own = {one.position for one in addressed}
+        addressed = [
+            message
+            for message in newest.messages
+            if wanted.is_addressed(message.tag, message.recipient)
+        ]
+        own = {message.position for message in addressed}
         if len(newest.positions) > len(newest.messages) and wanted.address != ANY:
             scope = replace(wanted.address, since=time.since, after=time.after, up_to=time.up_to)
             found = await self._newest(account_id, scope)
             addressed, own = list(found.messages), set(found.positions)
-        alike = [one for one in newest.messages if _is_alike(wanted, one)]
+        alike = [message for message in newest.messages if _is_alike(wanted, message)]
         # People think in times of requests, not in positions.
         judged = replace(wanted, since=asked.asked_at) if asked.is_open else wanted
         near = [
-            SeenMessage(one, tuple(judged.mismatches(one)))
-            for one in (*addressed, *alike)
-            if one.position not in matched
+            SeenMessage(message, tuple(judged.mismatches(message)))
+            for message in (*addressed, *alike)
+            if message.position not in matched
         ]
         near.sort(key=lambda seen: len(seen.reasons))
         if wanted.asks_content:
@@ -197,7 +201,7 @@ class ExplainWait:
             for seen in near
             if any_time.matches(seen.message) and not seen.is_other_inside
         ]
-        own.update(one.position for one in alike)
+        own.update(message.position for message in alike)
         others = len(set(newest.positions) - own) if wanted.address != ANY else 0
         missed = early[0] if early and wanted.after is None else None
         return _Came(tuple(near), others, missed, has_near_miss=len(early) < len(near))

@@ -121,9 +121,9 @@ class Waiter(Struct, eq=False):
         A rejection may be offered later than messages that came after it, so ``refused_after``
         can give an earlier position for rejections.
         """
-        messages = [one for one in self._messages if one.summary.position > after]
+        messages = [message for message in self._messages if message.summary.position > after]
         start = after if refused_after is None else refused_after
-        refusals = [one for one in self._refusals if one.position > start]
+        refusals = [refusal for refusal in self._refusals if refusal.position > start]
         self._messages, self._refusals = [], []
         return messages, refusals
 
@@ -442,8 +442,8 @@ class MailHandoff:
         If storing it fails, its prepared content is dropped with its id, which no client has seen.
         """
         is_wanted = any(
-            one.is_inbox and self._feeds.expects(one.account_id, one.tag)
-            for one in delivery.envelope.recipients
+            recipient.is_inbox and self._feeds.expects(recipient.account_id, recipient.tag)
+            for recipient in delivery.envelope.recipients
         )
         if is_wanted:
             self._call_soon(partial(self._contents.prepare, delivery))
@@ -459,11 +459,11 @@ class MailHandoff:
         # reports has none at all. The store then assigns the positions.
         if len(positions) != len(delivery.envelope.recipients):
             return
-        for number, one in enumerate(delivery.envelope.recipients):
-            if self._feeds.expects(one.account_id, one.tag):
+        for number, recipient in enumerate(delivery.envelope.recipients):
+            if self._feeds.expects(recipient.account_id, recipient.tag):
                 self._feeds.take(_message_of(delivery, number, positions[number]))
             else:
-                self._feeds.advance_past(one.account_id, positions[number])
+                self._feeds.advance_past(recipient.account_id, positions[number])
 
 
 def _message_of(delivery: Delivery, number: int, position: Position) -> MessageRow:

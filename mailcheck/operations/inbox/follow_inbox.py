@@ -136,9 +136,9 @@ class FollowInbox:
         waiter = following.waiter
         while not following.is_over:
             found, up_to = await self._next(following)
-            for one in found:
-                event = await self._event(waiter, one)
-                following.move(one)
+            for row in found:
+                event = await self._event(waiter, row)
+                following.move(row)
                 if event is not None:
                     yield event
             following.position = max(following.position, up_to)
@@ -193,7 +193,11 @@ class FollowInbox:
         wanted = waiter.wanted
         return (
             rows,
-            [one for one in refusals if wanted.is_addressed(one.tag, one.recipient)],
+            [
+                refusal
+                for refusal in refusals
+                if wanted.is_addressed(refusal.tag, refusal.recipient)
+            ],
             up_to,
         )
 

@@ -50,7 +50,7 @@ def write_keywords(texts: Iterable[str]) -> tuple[str, ...]:
 
     :raises InvalidParameter: there are too many.
     """
-    found = {write_keyword(one).casefold(): write_keyword(one) for one in texts if one.strip()}
+    found = {write_keyword(text).casefold(): write_keyword(text) for text in texts if text.strip()}
     if len(found) > MOST:
         raise InvalidParameter(
             PARAMETER, f"{PARAMETER}: a message has at most {MOST} tags; got {len(found)}"
@@ -64,9 +64,9 @@ def keywords_of_mail(raw_message: bytes) -> tuple[str, ...]:
     if field is None:
         return ()
     found: list[str] = []
-    for one in field.decode().split(",")[:MOST]:
+    for part in field.decode().split(",")[:MOST]:
         with suppress(InvalidParameter):
-            found += write_keywords([one])
+            found += write_keywords([part])
     return tuple(dict.fromkeys(found))
 
 
@@ -79,7 +79,9 @@ class Keywords:
     async def counts(self, caller: Caller) -> Counter[str]:
         """Return the number of messages of each keyword. Requires the scope `INBOX_READ`."""
         marks = await self._marks(caller, "")
-        return Counter(read_keyword(one) for each in marks for one in keywords_in(each.flags))
+        return Counter(
+            read_keyword(keyword) for each in marks for keyword in keywords_in(each.flags)
+        )
 
     async def replace(
         self, caller: Caller, mails: Sequence[DeliveryId], keywords: Sequence[str]
@@ -122,11 +124,11 @@ class Keywords:
     async def _mark(
         self, caller: Caller, marks: Sequence[Marks], marking: Marking, flags: frozenset[str]
     ) -> None:
-        await self._mailboxes.mark(caller, [one.position for one in marks], marking, flags)
+        await self._mailboxes.mark(caller, [mark.position for mark in marks], marking, flags)
 
 
 def _spellings(marks: Sequence[Marks], keyword: str) -> frozenset[str]:
     key = encode_keyword(keyword).casefold()
     return frozenset(
-        one for each in marks for one in keywords_in(each.flags) if one.casefold() == key
+        known for each in marks for known in keywords_in(each.flags) if known.casefold() == key
     )

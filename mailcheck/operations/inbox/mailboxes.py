@@ -211,7 +211,7 @@ class Mailboxes:
         Structures that are not stored yet are derived and stored.
         """
         found = await self._store.structured_entries(caller.account_id, positions, self._now())
-        missing = {one.delivery_id: one for one, structure in found if structure is None}
+        missing = {entry.delivery_id: entry for entry, structure in found if structure is None}
         made = await self._derive(list(missing.values())) if missing else {}
         return [
             (entry, structure or made[entry.delivery_id])
@@ -271,7 +271,7 @@ class Mailboxes:
 
     async def beginnings(self, entries: Sequence[MailEntry], count: int) -> dict[DeliveryId, bytes]:
         """Return the first octets of mails; deleted ones are left out."""
-        return await self._store.beginnings([one.delivery_id for one in entries], count)
+        return await self._store.beginnings([entry.delivery_id for entry in entries], count)
 
     async def matches(self, caller: Caller, wanted: MessageFilter) -> frozenset[Position]:
         """Return the positions of all messages that match a filter, its content included."""

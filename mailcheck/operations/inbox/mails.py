@@ -44,20 +44,26 @@ class Mail(Struct, frozen=True, eq=False):
     @property
     def is_read(self) -> bool:
         """Whether all messages were read."""
-        return all(one.is_read for one in self.messages)
+        return all(message.is_read for message in self.messages)
 
     @property
     def tags(self) -> list[str]:
         """The distinct tags of the recipients and keywords, in order."""
-        tags = {one.tag for one in self.messages if one.tag}
-        keywords = {read_keyword(one) for each in self.messages for one in keywords_in(each.flags)}
+        tags = {message.tag for message in self.messages if message.tag}
+        keywords = {
+            read_keyword(keyword) for each in self.messages for keyword in keywords_in(each.flags)
+        }
         return sorted(tags | keywords, key=str.casefold)
 
     @property
     def hidden_recipients(self) -> list[str]:
         """The recipients that no address field of the header names: blind copies."""
-        named = {one.address.casefold() for one in self.message.content.people}
-        return [one.recipient for one in self.messages if one.recipient.casefold() not in named]
+        named = {person.address.casefold() for person in self.message.content.people}
+        return [
+            message.recipient
+            for message in self.messages
+            if message.recipient.casefold() not in named
+        ]
 
 
 class MailList(Struct, frozen=True):
@@ -120,14 +126,14 @@ class Mails:
         batches = await self._batches(caller, wanted)
         for batch in batches:
             await self._read.mark_all(caller.account_id, batch, is_read=is_read)
-        return [one for batch in batches for one in batch.mails or ()]
+        return [mail for batch in batches for mail in batch.mails or ()]
 
     async def delete(self, caller: Caller, wanted: MessageFilter) -> list[DeliveryId]:
         """Delete all matching mails that exist now, and return their ids."""
         batches = await self._batches(caller, wanted)
         for batch in batches:
             await self._delete.matching(caller.account_id, batch)
-        return [one for batch in batches for one in batch.mails or ()]
+        return [mail for batch in batches for mail in batch.mails or ()]
 
     async def derive(self, account_id: AccountId, wanted: MessageFilter) -> None:
         """Derive the content of possible matches, the newest first, so that searches find them."""
@@ -165,8 +171,8 @@ class Mails:
 
     async def _complete(self, found: MailPage) -> list[Mail]:
         messages: dict[DeliveryId, list[MailMessage]] = defaultdict(list)
-        for one in found.messages:
-            messages[one.delivery_id].append(one)
+        for found_message in found.messages:
+            messages[found_message.delivery_id].append(found_message)
         mails = []
         for row in found.rows:
             with suppress(MessageNotFound):  # deleted since the page was read

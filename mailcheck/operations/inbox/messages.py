@@ -143,15 +143,15 @@ class ReadInbox:
         ahead = min(1, offset)
         found = await self._listed(account_id, wanted, limit + ahead + 1, offset - ahead)
         shown = found.messages[ahead : ahead + limit]
-        places = [(one.summary.position, one.summary.id) for one in found.messages]
+        places = [(message.summary.position, message.summary.id) for message in found.messages]
         has_more = offset + len(shown) < found.total
         number = offset // limit + 1
         listed = replace(
             found, messages=shown, page=number, next_page=number + 1 if has_more else None
         )
-        places = [(one.summary.position, one.summary.id) for one in found.messages]
-        newer = min((one for one in places if one[0] > position), default=None)
-        older = max((one for one in places if one[0] < position), default=None)
+        places = [(message.summary.position, message.summary.id) for message in found.messages]
+        newer = min((place for place in places if place[0] > position), default=None)
+        older = max((place for place in places if place[0] < position), default=None)
         return Surroundings(listed, newer and newer[1], older and older[1])
 
     async def _listed(
@@ -232,9 +232,9 @@ class ReadInbox:
             # The page is next to the named mail.
             found = await self._listed(caller.account_id, wanted, limit, found.total - limit)
         mails = []
-        for one in found.messages:
+        for message in found.messages:
             try:
-                mails.append(await self.message(caller.account_id, one.summary.id))
+                mails.append(await self.message(caller.account_id, message.summary.id))
             except MessageNotFound:
                 continue  # deleted since the page was read
         return mails, found.total > len(found.messages)

@@ -53,7 +53,7 @@ class Passwords:
     """
 
     def __init__(self, pairs: str) -> None:
-        self._pairs = [one.encode() for one in pairs.split()]
+        self._pairs = [word.encode() for word in pairs.split()]
 
     def __bool__(self) -> bool:
         """Whether a password is needed."""
@@ -62,7 +62,7 @@ class Passwords:
     def allows(self, user: str, password: str) -> bool:
         """Return whether a user has this password."""
         sent = f"{user}:{password}".encode("utf-8", "replace")
-        return any(compare_digest(one, sent) for one in self._pairs)
+        return any(compare_digest(pair, sent) for pair in self._pairs)
 
 
 async def find_owner(accounts: ManageAccounts, name: str) -> Account | None:
@@ -172,16 +172,16 @@ class Chaos:
 
         :raises InvalidParameter: a code or a probability is out of range.
         """
-        for name, one in triggers.items():
-            if one is None:
+        for name, trigger in triggers.items():
+            if trigger is None:
                 continue
-            if not 400 <= one.error_code <= 599:
+            if not 400 <= trigger.error_code <= 599:
                 raise InvalidParameter(
-                    name, f"{name}: ErrorCode must be from 400 to 599; got {one.error_code}"
+                    name, f"{name}: ErrorCode must be from 400 to 599; got {trigger.error_code}"
                 )
-            if not 0 <= one.probability <= 100:
+            if not 0 <= trigger.probability <= 100:
                 raise InvalidParameter(
-                    name, f"{name}: Probability must be from 0 to 100; got {one.probability}"
+                    name, f"{name}: Probability must be from 0 to 100; got {trigger.probability}"
                 )
         wanted = {name: triggers.get(name) or default for name, default in DEFAULT_TRIGGERS.items()}
         text = msgspec.json.encode(wanted).decode()
@@ -194,11 +194,11 @@ class Chaos:
         :raises FaultMet: a failure is simulated.
         """
         triggers = await self.triggers() if self.is_on else {}
-        for name, one in triggers.items():
+        for name, trigger in triggers.items():
             # 65,500 is a multiple of 100, so each percent is as likely as the others.
             number = int.from_bytes(self._random_bytes(4), "big") % 65_500 % 100
-            if name in names and number < one.probability:
-                reply = one.error_code, f"{one.error_code // 100}.3.0"
+            if name in names and number < trigger.probability:
+                reply = trigger.error_code, f"{trigger.error_code // 100}.3.0"
                 raise FaultMet(f"simulated failure of the {name}", reply)
 
 
@@ -283,4 +283,6 @@ def _of(session: Session, account: Account) -> Session:
 
 def _shown_name(user_name: str) -> str:
     """Return a name as it is stored: of limited length, and without control characters."""
-    return "".join(one if one.isprintable() else "?" for one in user_name[:MAX_USER_NAME])
+    return "".join(
+        character if character.isprintable() else "?" for character in user_name[:MAX_USER_NAME]
+    )

@@ -434,16 +434,16 @@ class ReceiveMail:
 
     def _announce(self, positions: tuple[Position, ...], delivery: Delivery) -> DeliveryId:
         recipients = delivery.envelope.recipients
-        accounts = {one.account_id for one in recipients if one.is_inbox}
+        accounts = {recipient.account_id for recipient in recipients if recipient.is_inbox}
         if accounts:
             self.traffic.note_stored()
             self._hand_over.stored(delivery, positions)
         for account_id in accounts:
             self._wake_ups.publish(account_id)
-        test_ids = [one.test_id for one in recipients if one.test_id is not None]
+        test_ids = [recipient.test_id for recipient in recipients if recipient.test_id is not None]
         if test_ids:
             self._tests.announce(test_ids)
-        if any(one.report_kind is not None for one in recipients):
+        if any(recipient.report_kind is not None for recipient in recipients):
             self._reports.when_waiting()
         return delivery.id
 

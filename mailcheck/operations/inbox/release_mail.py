@@ -231,7 +231,7 @@ class ReleaseMail:
         now, most = self._now(), self.settings.per_hour
         window = ((HOUR_WINDOW, HOUR_WINDOW.index(now), most),)
         hits = [Hit(key_of("released by account", owner), window, len(recipients))]
-        hits += [Hit(key_of("released to", one.lower()), window) for one in recipients]
+        hits += [Hit(key_of("released to", recipient.lower()), window) for recipient in recipients]
         counts = await self._counters.hit(*hits)
         if any(count > most for (count,) in counts):
             which = "of this account" if counts[0][0] > most else "to this address"
@@ -303,4 +303,4 @@ def _told(sent: Relayed) -> str:
     """Return the relay's answer for the audit log."""
     if sent.problem:
         return sent.problem
-    return ", ".join(f"{one.address} {one.code}" for one in sent.replies)
+    return ", ".join(f"{reply.address} {reply.code}" for reply in sent.replies)

@@ -64,7 +64,7 @@ class SubmitMail:
         :raises ExpectedFailure: a mail is rejected; see `MailReceiver`.
         """
         accepted = [await self._accept(caller, session, mail) for mail in mails]
-        delivered = [await self._deliver(session, one) for one in accepted]
+        delivered = [await self._deliver(session, mail) for mail in accepted]
         await self._meet_late(caller, accepted)
         return delivered
 
@@ -92,12 +92,12 @@ class SubmitMail:
 
     async def _meet_late(self, caller: Caller, stored: Sequence[_Accepted]) -> None:
         """Apply the faults of stored mails: wait for the longest delay, or drop the connection."""
-        slowest = max((_delay_of(one.fault) for one in stored), default=0)
+        slowest = max((_delay_of(mail.fault) for mail in stored), default=0)
         if slowest:
             await self._wait(caller.account_id, slowest)
-        for one in stored:
-            if one.fault is not None and one.fault.meeting is Meeting.DROPPED_AFTER:
-                raise ConnectionDropped(f"{one.fault.tag}: the connection is closed")
+        for accepted in stored:
+            if accepted.fault is not None and accepted.fault.meeting is Meeting.DROPPED_AFTER:
+                raise ConnectionDropped(f"{accepted.fault.tag}: the connection is closed")
 
     async def _accept(self, caller: Caller, session: Session, mail: SubmittedMail) -> _Accepted:
         """Do what SMTP does until the end of DATA. A mail that meets a fault is recorded."""

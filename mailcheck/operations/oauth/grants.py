@@ -90,7 +90,10 @@ class Grants:
     async def offered(self, person: Account) -> list[Account]:
         """List the accounts that a person may grant access to: the own one, and owned projects."""
         owned = await self._projects.of_person(person)
-        return [person, *(one.project for one in owned if one.role is Role.OWNER)]
+        return [
+            person,
+            *(membership.project for membership in owned if membership.role is Role.OWNER),
+        ]
 
     async def older(self, client: Client, person: Account) -> list[OlderGrant]:
         """List the grants that a program has to the accounts of a person, oldest first."""
@@ -129,14 +132,16 @@ class Grants:
         :raises InvalidParameter: no scope was chosen, or the account is not offered to the person.
         :raises TooManyKeys: the account has the maximum number of keys.
         """
-        account = {one.id: one for one in await self.offered(person)}.get(AccountId(account_id))
+        account = {offered.id: offered for offered in await self.offered(person)}.get(
+            AccountId(account_id)
+        )
         if account is None:
             raise InvalidParameter("account", "choose your account, or a project that you own")
         chosen = [scope for scope in request.scopes if scope in scopes]
         if not chosen:
             raise InvalidParameter("scope", "choose at least one area that the program may use")
-        older = [one.key.id for one in await self.older(client, person)] if replaces else []
-        ended = [one for one in older if one in replaces]
+        older = [grant.key.id for grant in await self.older(client, person)] if replaces else []
+        ended = [key_id for key_id in older if key_id in replaces]
         now = self._now()
         valid = [key for key in await self._valid_keys(account) if key.id not in ended]
         if len(valid) >= MAX_KEYS:
@@ -194,9 +199,9 @@ class Grants:
         detail = f"{key.id} {key.name!r} for the client {client_id}, {key.rights}"
         by = Actor("OAuth", client)
         await self._audit.note(Action.KEY_ISSUED, key.account_id, by, detail)
-        for one in redeemed.replaced:
-            detail = f"{one.id} {one.name!r}: replaced by {key.id}"
-            await self._audit.note(Action.KEY_REVOKED, one.account_id, by, detail)
+        for replaced_key in redeemed.replaced:
+            detail = f"{replaced_key.id} {replaced_key.name!r}: replaced by {key.id}"
+            await self._audit.note(Action.KEY_REVOKED, replaced_key.account_id, by, detail)
         await self._clients.keep(client_id)
         return _answer(key, pair)
 
@@ -217,7 +222,7 @@ class Grants:
         if scopes:
             found = await self._store.grant_of(digest)
             granted = set() if found is None else set((found.scopes or "").split())
-            beyond = [one for one in scopes if one in set(Scope) and one not in granted]
+            beyond = [scope for scope in scopes if scope in set(Scope) and scope not in granted]
             if found is not None and beyond:
                 raise OAuthRefused(
                     RefusalCode.INVALID_SCOPE,

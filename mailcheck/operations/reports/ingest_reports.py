@@ -209,14 +209,14 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
                 self.outcomes.add("put off")
                 return
             judged = [_Judged(self._kept(job, ReportState.APART, why))]
-        admitted = [await self._admit(one) for one in judged]
-        kept = [one for one in admitted if one is not None]
-        for one in kept:
-            for start in range(0, len(one.rows), PIECE):
-                await self._store.count(one.rows[start : start + PIECE])
-        await self._store.finish(job.id, self._holder, [one.kept for one in kept])
-        for one in kept:
-            self.outcomes.add(one.kept.state.value)
+        admitted = [await self._admit(report) for report in judged]
+        kept = [report for report in admitted if report is not None]
+        for report in kept:
+            for start in range(0, len(report.rows), PIECE):
+                await self._store.count(report.rows[start : start + PIECE])
+        await self._store.finish(job.id, self._holder, [report.kept for report in kept])
+        for report in kept:
+            self.outcomes.add(report.kept.state.value)
 
     async def _admit(self, judged: _Judged) -> _Judged | None:
         """Return as much of a report as the quotas have room for, and count the rest."""
@@ -227,10 +227,12 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
             self.outcomes.add(Outcome.FOREIGN.value)
             return None
         content = "".join(
-            msgspec.json.encode(one).decode() for one in (kept.feedback, kept.letter) if one
+            msgspec.json.encode(feedback).decode()
+            for feedback in (kept.feedback, kept.letter)
+            if feedback
         )
         listed = measure((kept.reason, kept.organisation, kept.report_id, content, *kept.problems))
-        octets = listed + sum(measure((one.reporter, one.result)) for one in judged.rows)
+        octets = listed + sum(measure((row.reporter, row.result)) for row in judged.rows)
         claim = Claim(kept, day, judged.sender, len(judged.rows), octets, listed)
         admission = await self._store.admit(claim)
         if admission is Admission.WHOLE:
@@ -253,8 +255,8 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
         """
         documents = await self._documents(waiting)
         known = await self._store.domains_of(waiting.account_id)
-        own = [_own_part(one, known) for one in documents]
-        is_asked = any(one is not None for one in own)
+        own = [_own_part(report, known) for report in documents]
+        is_asked = any(report is not None for report in own)
         reporter = await self._find_reporter(waiting) if is_asked else ""
         sender = registrable_domain(reporter) if reporter else ""
         judged = []
@@ -395,7 +397,7 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
         addresses = self._addresses.mail_address(ReportKind.FAILURE, waiting.mailbox_name)
         evaluator = DnsEvaluator.starting_now(self._resolver, self._clock)
         dmarc = await evaluator.evaluate(partial(evaluate_dmarc, domain))
-        return _settle([judge_failure_request(dmarc, one) for one in addresses], domain)
+        return _settle([judge_failure_request(dmarc, address) for address in addresses], domain)
 
     def _counted(self, waiting: WaitingReport, report: Report, reporter: str) -> ReceiverReport:
         """Return a report as it is stored when its rows are counted."""
@@ -421,8 +423,8 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
             reason=POSTED if waiting.mail is None else "",
             domain=report.domains[0],
             reporter=reporter or report.contact.rpartition("@")[2] or report.organisation,
-            messages=sum(one.successful + one.failed for one in report.policies),
-            failing=sum(one.failed for one in report.policies),
+            messages=sum(policy.successful + policy.failed for policy in report.policies),
+            failing=sum(policy.failed for policy in report.policies),
         )
 
     async def _doubt_request(self, waiting: WaitingReport, report: Report) -> str:
@@ -434,7 +436,9 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
         if isinstance(report, AggregateReport):
             addresses = self._addresses.mail_address(ReportKind.DMARC, waiting.mailbox_name)
             dmarc = await evaluator.evaluate(partial(evaluate_dmarc, report.domain))
-            return _settle([judge_dmarc_request(dmarc, one) for one in addresses], report.domain)
+            return _settle(
+                [judge_dmarc_request(dmarc, address) for address in addresses], report.domain
+            )
         places = self._addresses.tls_places(waiting.mailbox_name)
         for domain in report.domains:
             tls = await evaluator.evaluate(partial(evaluate_tls_rpt, domain))
@@ -472,8 +476,8 @@ def _own_part(document: Document, known: ReportDomains) -> Document | None:
     if isinstance(document, AggregateReport):
         return document if known.take(document.domain) else None
     if isinstance(document, TlsReport):
-        own = {one for one in document.domains if known.take(one)}
-        policies = tuple(one for one in document.policies if one.domain in own)
+        own = {domain for domain in document.domains if known.take(domain)}
+        policies = tuple(policy for policy in document.policies if policy.domain in own)
         return replace(document, policies=policies) if policies else None
     return document
 
@@ -513,7 +517,7 @@ def _settle(judgements: Sequence[Judgement], domain: str) -> str:
 
     :raises UndeterminedYet: DNS did not answer.
     """
-    found = {one.trust for one in judgements}
+    found = {judgement.trust for judgement in judgements}
     if Trust.TRUSTED in found:
         return ""
     if Trust.UNDETERMINED in found:
@@ -529,8 +533,8 @@ def _rows(kept: ReceiverReport, report: Report) -> Iterator[CountedRow]:
     else:
         for domain in report.domains:
             sessions: Counter[TlsSessions] = Counter()
-            for one, count in sessions_of(report, domain):
-                sessions[one] += count
+            for tls_sessions, count in sessions_of(report, domain):
+                sessions[tls_sessions] += count
             found[domain] = sessions
     for domain, rows in found.items():
         for row, count in rows.items():

@@ -96,7 +96,9 @@ class OfferRecords:
         if _is_sent(before, offer.uri, tag):
             return ASKING
         own = _with_address(before, offer.uri, tag)
-        changes = tuple(Change(one) for one in (own, offer.authorization) if one is not None)
+        changes = tuple(
+            Change(record) for record in (own, offer.authorization) if record is not None
+        )
 
         def judge(answers: Answers) -> DmarcVerdict:
             return evaluate_dmarc(domain, Overlay(answers, changes))
@@ -130,9 +132,13 @@ def _strictness(verdict: DmarcVerdict) -> int:
 def _is_sent(verdict: DmarcVerdict, uri: str, tag: str) -> bool:
     """Return whether it is certain that receivers send reports to an address."""
     unknown = {
-        one.uri.text for one in verdict.authorizations if one.presence is Presence.UNDETERMINED
+        authorization.uri.text
+        for authorization in verdict.authorizations
+        if authorization.presence is Presence.UNDETERMINED
     }
-    asked = any(one.text.lower() == uri for one in verdict.usable_uris(_uris(verdict.record, tag)))
+    asked = any(
+        wanted.text.lower() == uri for wanted in verdict.usable_uris(_uris(verdict.record, tag))
+    )
     return asked and uri not in unknown
 
 
@@ -148,12 +154,12 @@ def _with_address(verdict: DmarcVerdict, uri: str, tag: str) -> RecordToPublish 
     If receivers ignore the published record, start from the corrected one.
     """
     place, text = verdict.found_at or verdict.domain, f"v={VERSION}; p=none"
-    meant = [one.proposed for one in verdict.findings if one.proposed is not None]
+    meant = [finding.proposed for finding in verdict.findings if finding.proposed is not None]
     if verdict.record is not None:
         text = verdict.record.text
     elif meant:
         text = meant[0].value
-    named = [one.text for one in _uris(parse_policy_record(text), tag) if one.is_usable]
+    named = [written.text for written in _uris(parse_policy_record(text), tag) if written.is_usable]
     if verdict.record is not None and uri in map(str.lower, named):
         return None
     value = change_tags(text, **{tag: ",".join(dict.fromkeys([*named, uri]))})

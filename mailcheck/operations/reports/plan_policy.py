@@ -157,7 +157,8 @@ class ReportedMail:
         """Return the mail in the reports about a domain since a day."""
         found = await self._store.sums(account_id, ReportKind.DMARC, domain, since, MOST_ROWS)
         rows: list[PackedRow] = [
-            (one.result, one.amount, one.reporter, one.first_day, one.last_day) for one in found
+            (total.result, total.amount, total.reporter, total.first_day, total.last_day)
+            for total in found
         ]
         packed = pack_rows(rows)
         named = await self._senders.hosts_of(packed, account_id)
@@ -165,7 +166,7 @@ class ReportedMail:
         return CountedMail(
             mail,
             await self._decisions.of_domain(account_id, domain),
-            sum(one.amount for one in found),
+            sum(total.amount for total in found),
             len(found) == MOST_ROWS,
             named.is_complete,
         )
@@ -205,20 +206,20 @@ class PlanPolicy:
         is_silent = await self._uses_no_mail(evaluator, domain, mail)
         doubts = [] if is_silent else list(find_doubts(coverage, total, days, now))
         if is_silent:
-            forged = dict.fromkeys((one.sender.key for one in mail), SenderDecision.NOT_MINE)
+            forged = dict.fromkeys((sender.sender.key for sender in mail), SenderDecision.NOT_MINE)
             decisions = {**forged, **decisions}
         if found.is_cut:
             doubts.append(f"The reports have over {MOST_ROWS} different rows: choose fewer days.")
         steps = await self._find_record_steps(account_id, domain, verdict)
         if is_silent:
-            steps = [one for one in steps if one.step.kind is not StepKind.REQUEST_REPORTS]
+            steps = [step for step in steps if step.step.kind is not StepKind.REQUEST_REPORTS]
         if verdict.presence is Presence.UNDETERMINED:
             doubts.append(f"DNS gave no usable answer about the DMARC record. {_AGAIN}")
         target = next_policy(verdict)
         if is_silent and target is not None:
             target = Policy.REJECT
         proposals = await self._propose(evaluator, verdict, mail, target)
-        simulations = [simulate_policy(one, mail, decisions, total) for one in proposals]
+        simulations = [simulate_policy(proposal, mail, decisions, total) for proposal in proposals]
         chosen = proposals[0]
         if None in chosen.policies.values():
             doubts.append(f"DNS gave no usable answer about the policies of subdomains. {_AGAIN}")
@@ -234,7 +235,7 @@ class PlanPolicy:
             days=days,
             coverage=coverage,
             messages=total,
-            failing=sum(one.sender.failing for one in mail),
+            failing=sum(sender.sender.failing for sender in mail),
             state=state,
             policy=effective_policy(verdict) if is_known else None,
             target=target if is_known else None,
@@ -251,7 +252,7 @@ class PlanPolicy:
 
         All mail in its name is then forged, and the number of reports does not matter.
         """
-        if any(one.signed or one.unsigned for one in mail):
+        if any(sender.signed or sender.unsigned for sender in mail):
             return False
 
         def judge(answers: Answers) -> bool:
@@ -291,7 +292,9 @@ class PlanPolicy:
         after = await evaluator.evaluate(judge)
 
         def errors(verdict: DmarcVerdict) -> set[str]:
-            return {one.id for one in verdict.findings if one.severity is Severity.ERROR}
+            return {
+                finding.id for finding in verdict.findings if finding.severity is Severity.ERROR
+            }
 
         return (
             effective_policy(after) is proposal.policy
@@ -306,9 +309,9 @@ class PlanPolicy:
         if verdict.presence is Presence.UNDETERMINED:
             return []
         broken = [
-            one
-            for one in verdict.findings
-            if one.severity is Severity.ERROR and one.id not in _OF_POLICY
+            finding
+            for finding in verdict.findings
+            if finding.severity is Severity.ERROR and finding.id not in _OF_POLICY
         ]
         if verdict.broken_texts and broken:
             return [ShownStep(PlanStep(StepKind.REPAIR, 0), broken[0].meaning, broken[0].fix)]
@@ -316,7 +319,9 @@ class PlanPolicy:
         if not places.dmarc:
             return []
         offered: RecordOffer = (await self._offer.offer(domain, places)).dmarc
-        records = tuple(one for one in (offered.own, offered.authorization) if one is not None)
+        records = tuple(
+            record for record in (offered.own, offered.authorization) if record is not None
+        )
         if not records:
             return []
         meaning = f"The DMARC record of {domain} does not request reports here."
@@ -329,18 +334,20 @@ class PlanPolicy:
     async def _explain(self, steps: Sequence[PlanStep]) -> list[ShownStep]:
         """Return steps with explanations, and with the records of the first ones."""
         wanted = [
-            one.sender
-            for one in steps
-            if one.sender is not None and one.kind in (StepKind.SET_UP, StepKind.SIGN)
+            step.sender
+            for step in steps
+            if step.sender is not None and step.kind in (StepKind.SET_UP, StepKind.SIGN)
         ][:MOST_SET_UP]
         records = await self._find_own_records(wanted)
-        found = await run_all(*(self._find_set_up(one, records.get(one.key)) for one in wanted))
-        set_ups = dict(zip((one.key for one in wanted), found, strict=True))
+        found = await run_all(
+            *(self._find_set_up(sender, records.get(sender.key)) for sender in wanted)
+        )
+        set_ups = dict(zip((sender.key for sender in wanted), found, strict=True))
         return [
             explain_step(
-                one, SetUp() if one.sender is None else set_ups.get(one.sender.key, SetUp())
+                step, SetUp() if step.sender is None else set_ups.get(step.sender.key, SetUp())
             )
-            for one in steps
+            for step in steps
         ]
 
     async def _find_own_records(self, senders: Iterable[Sender]) -> dict[str, RecordToPublish]:
@@ -349,10 +356,10 @@ class PlanPolicy:
         Each record contains the senders of the earlier ones, since a domain has one SPF record.
         """
         found: dict[str, RecordToPublish] = {}
-        for one in senders:
-            record = await self._senders.find_record(one, found.values())
+        for sender in senders:
+            record = await self._senders.find_record(sender, found.values())
             if record is not None:
-                found[one.key] = record
+                found[sender.key] = record
         return found
 
     async def _find_set_up(self, sender: Sender, own: RecordToPublish | None) -> SetUp:
@@ -364,15 +371,15 @@ class PlanPolicy:
         patterns: list[RecordToPublish] = []
         is_published = own is None and await self._is_authorized(sender)
         service = sender.service
-        for one in () if service is None else service.records:
-            if one.use is RecordUse.SPF:
+        for record in () if service is None else service.records:
+            if record.use is RecordUse.SPF:
                 continue  # found above, for an envelope sender in the domain
-            shown = _fill_in(one, sender.domain)
-            if not one.is_exact:
+            shown = _fill_in(record, sender.domain)
+            if not record.is_exact:
                 patterns.append(shown)
                 continue
-            is_there, is_proven = await self._try(one, shown, sender)
-            is_published |= is_there and one.use is RecordUse.DKIM
+            is_there, is_proven = await self._try(record, shown, sender)
+            is_published |= is_there and record.use is RecordUse.DKIM
             if is_proven and not is_there:
                 records.append(shown)
         return SetUp(tuple(records), tuple(patterns), is_published)
@@ -410,21 +417,21 @@ def _has_key(record: ServiceRecord, domain: str, answers: Answers) -> bool:
     """Return whether receivers can use the key of a service at a domain."""
     selector = record.name.partition("._domainkey")[0]
     keys = evaluate_dkim(domain, (selector,), answers).usable_keys
-    return any(one.selector == selector for one in keys)
+    return any(key.selector == selector for key in keys)
 
 
 def _passes(sender: Sender, envelope: str, answers: Answers) -> bool:
     """Return whether SPF passes for the addresses of a sender with an envelope domain."""
-    failing = [one.address for one in sender.sources if one.failing] or [
-        one.address for one in sender.sources
+    failing = [source.address for source in sender.sources if source.failing] or [
+        source.address for source in sender.sources
     ]
-    addresses = [parse_ip_address(one) for one in failing[:MOST_ADDRESSES]]
+    addresses = [parse_ip_address(text) for text in failing[:MOST_ADDRESSES]]
     results = [
-        evaluate_spf_of_mail(one, envelope, f"postmaster@{envelope}", envelope, answers)
-        for one in addresses
-        if one is not None
+        evaluate_spf_of_mail(address, envelope, f"postmaster@{envelope}", envelope, answers)
+        for address in addresses
+        if address is not None
     ]
-    return all(one.has_pass for one in results)
+    return all(result.has_pass for result in results)
 
 
 def explain_step(step: PlanStep, set_up: SetUp) -> ShownStep:

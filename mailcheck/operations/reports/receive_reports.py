@@ -148,4 +148,4 @@ class ReportAddresses(Struct, frozen=True):
     def tls_places(self, mailbox_name: str) -> tuple[str, ...]:
         """Return the URIs with which a TLS-RPT record requests reports to an account."""
         mails = self.mail_address(ReportKind.TLS, mailbox_name)
-        return (*(f"mailto:{one}" for one in mails), self.post_url(mailbox_name))
+        return (*(f"mailto:{mail}" for mail in mails), self.post_url(mailbox_name))

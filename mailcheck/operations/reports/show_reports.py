@@ -146,7 +146,8 @@ class ShowReports:
         kind, since = ReportKind.DMARC, self._since(days)
         found = await self._store.sums(account_id, kind, domain, since, MOST_ROWS)
         rows = [
-            (one.result, one.amount, one.reporter, one.first_day, one.last_day) for one in found
+            (total.result, total.amount, total.reporter, total.first_day, total.last_day)
+            for total in found
         ]
         policy = await self._store.policy(account_id, domain)
         span = ((page - 1) * limit, page * limit)
@@ -179,7 +180,9 @@ class ShowReports:
         rows: list[PackedFeedback] = []
         for kind in FEEDBACK:
             found = await self._store.sums(account_id, kind, domain, since, MOST_FEEDBACK)
-            rows += [(one.result, one.amount, one.reporter, one.last_day) for one in found]
+            rows += [
+                (total.result, total.amount, total.reporter, total.last_day) for total in found
+            ]
         return await self._senders.sum_feedback(rows, account_id)
 
     async def tls(
@@ -201,8 +204,8 @@ class ShowReports:
             found.successful,
             found.failed,
             tuple(
-                TlsSum(decode(one.result), one.amount, one.reporters, one.last_day)
-                for one in found.rows
+                TlsSum(decode(row.result), row.amount, row.reporters, row.last_day)
+                for row in found.rows
             ),
             found.total,
             found.sources,

@@ -151,12 +151,12 @@ class SummarizeSenders:
             overview,
             tuple(
                 show_sender(
-                    one,
-                    listed.get(one.sources[0].address),
-                    records.get(one.key),
-                    decisions.get(one.key),
+                    sender,
+                    listed.get(sender.sources[0].address),
+                    records.get(sender.key),
+                    decisions.get(sender.key),
                 )
-                for one in overview.senders
+                for sender in overview.senders
             ),
             total,
         )
@@ -165,19 +165,20 @@ class SummarizeSenders:
         """Return the forward-confirmed names of the addresses that matter most."""
         evaluator = DnsEvaluator.starting_now(self._resolver, self._clock, NAMING_DEADLINE)
         named = await self._worker.run(partial(find_addresses_to_resolve, packed), account_id)
-        addresses = [one for one in map(parse_ip_address, named) if one is not None]
+        addresses = [address for address in map(parse_ip_address, named) if address is not None]
 
         def name(answers: Answers) -> NamedHosts:
             verdicts = [evaluate_reverse_dns(address, answers) for address in addresses]
             return NamedHosts(
                 {
-                    str(one.address): one.validated_names[0]
-                    for one in verdicts
-                    if one.validated_names  # anyone can claim a name, but not confirm it
+                    str(verdict.address): verdict.validated_names[0]
+                    for verdict in verdicts
+                    if verdict.validated_names  # anyone can claim a name, but not confirm it
                 },
                 all(
-                    one.presence is not Presence.UNDETERMINED and one.is_confirmed is not None
-                    for one in verdicts
+                    verdict.presence is not Presence.UNDETERMINED
+                    and verdict.is_confirmed is not None
+                    for verdict in verdicts
                 ),
             )
 
@@ -191,8 +192,12 @@ class SummarizeSenders:
         return await self._worker.run(summing_up, account_id)
 
     async def _ask_lists(self, senders: Iterable[Sender]) -> Listed:
-        wanted = [one.sources[0].address for one in senders if one.failing and not one.is_known]
-        found = await run_all(*(self._ask_about(one) for one in wanted[:MOST_LOOKED_UP]))
+        wanted = [
+            sender.sources[0].address
+            for sender in senders
+            if sender.failing and not sender.is_known
+        ]
+        found = await run_all(*(self._ask_about(address) for address in wanted[:MOST_LOOKED_UP]))
         return {
             address: names
             for address, names in zip(wanted, found, strict=False)
@@ -216,8 +221,8 @@ class SummarizeSenders:
         return names
 
     async def _find_records(self, senders: Iterable[Sender]) -> Mapping[str, RecordToPublish]:
-        wanted = [one for one in senders if _may_be_let_in(one)][:MOST_MENDED]
-        found = await run_all(*(self.find_record(one) for one in wanted))
+        wanted = [sender for sender in senders if _may_be_let_in(sender)][:MOST_MENDED]
+        found = await run_all(*(self.find_record(sender) for sender in wanted))
         return {
             sender.key: record
             for sender, record in zip(wanted, found, strict=True)
@@ -236,15 +241,17 @@ class SummarizeSenders:
         if not _may_be_let_in(sender):
             return None
         domain = sender.envelope_domains[0]
-        failing = [one.address for one in sender.sources if one.failing][:MOST_ADDRESSES]
-        addresses = [one for one in map(parse_ip_address, failing) if one is not None]
+        failing = [source.address for source in sender.sources if source.failing][:MOST_ADDRESSES]
+        addresses = [parsed for parsed in map(parse_ip_address, failing) if parsed is not None]
         evaluator = DnsEvaluator.starting_now(self._resolver, self._clock, NAMING_DEADLINE)
-        evaluator.zone = build_zone({one.name: one for one in earlier}.values())
+        evaluator.zone = build_zone(
+            {earlier_record.name: earlier_record for earlier_record in earlier}.values()
+        )
         before = await evaluator.evaluate(lambda answers: _judge(addresses, domain, answers))
         first = before[0].mail_from
-        if any(one.mail_from.result is AuthResult.TEMPERROR for one in before):
+        if any(spf.mail_from.result is AuthResult.TEMPERROR for spf in before):
             return None  # the current record is unknown
-        if all(one.has_pass for one in before):
+        if all(spf.has_pass for spf in before):
             return None  # it has been published since
         text = propose_new_record() if first.record is None else repair_text(first.record)
         if not text:
@@ -265,7 +272,7 @@ class SummarizeSenders:
 
             after = await evaluator.evaluate(judge)
             # The other senders of the record must still pass.
-            if all(one.has_pass for one in after) and await is_harmless(
+            if all(spf.has_pass for spf in after) and await is_harmless(
                 change, partial(_judge_record, domain), evaluator
             ):
                 return record
@@ -292,14 +299,14 @@ def show_sender(
 def _terms_of(service: SendingService | None) -> list[str]:
     """Return the terms that a service asks its customers to add to their SPF records."""
     records = () if service is None else service.records
-    return [one.value for one in records if one.use is RecordUse.SPF and one.is_exact]
+    return [record.value for record in records if record.use is RecordUse.SPF and record.is_exact]
 
 
 def _may_be_let_in(sender: Sender) -> bool:
     """Return whether a record may be shown, which needs a host name that forgers seldom have."""
     if sender.cause is not Cause.OWN_SPF or parse_ip_address(sender.name) is not None:
         return False
-    hosts = {registrable_domain(one.host) for one in sender.sources if one.host}
+    hosts = {registrable_domain(source.host) for source in sender.sources if source.host}
     if sender.service is not None:
         return not hosts.isdisjoint(sender.service.hosts)
     return sender.name in sender.vouched_for or sender.name in hosts

@@ -23,7 +23,7 @@ class TrafficPage(Struct, frozen=True):
     @property
     def mails(self) -> int:
         """Number of all mails in the period."""
-        return sum(one.mails for one in self.days)
+        return sum(day.mails for day in self.days)
 
 
 class SourcesPage(Struct, frozen=True):

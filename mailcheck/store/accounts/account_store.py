@@ -419,27 +419,27 @@ class AccountStore(Store):
 
         Callers without a key, such as pages, have an id that no key has.
         """
-        ended_keys = _ended_keys(transaction, {one.key_id for one in accesses}, now)
+        ended_keys = _ended_keys(transaction, {access.key_id for access in accesses}, now)
         active = {
             row.id
             for row in transaction.rows_over(
                 "SELECT id, disabled_at FROM account WHERE id IN ({rows})",
-                [(one,) for one in {one.account_id for one in accesses}],
+                [(account_id,) for account_id in {access.account_id for access in accesses}],
             )
             if row.disabled_at is None
         }
-        seen = _seen_by(transaction, {one.session for one in accesses} - {b""}, now)
+        seen = _seen_by(transaction, {access.session for access in accesses} - {b""}, now)
         passwords = _usable_passwords(
-            transaction, {one.account_id for one in accesses if one.password_hash}
+            transaction, {access.account_id for access in accesses if access.password_hash}
         )
         return [
-            one
-            for one in accesses
-            if one.key_id in ended_keys
-            or one.account_id not in active
-            or (one.session and one.account_id not in seen.get(one.session, ()))
-            or (one.password_hash and passwords.get(one.account_id) != one.password_hash)
-            or (one.ends_at is not None and one.ends_at <= now)
+            access
+            for access in accesses
+            if access.key_id in ended_keys
+            or access.account_id not in active
+            or (access.session and access.account_id not in seen.get(access.session, ()))
+            or (access.password_hash and passwords.get(access.account_id) != access.password_hash)
+            or (access.ends_at is not None and access.ends_at <= now)
         ]
 
     @write
@@ -470,7 +470,7 @@ def _ended_keys(transaction: Transaction, key_ids: set[KeyId], now: Instant) -> 
         for row in transaction.rows_over(
             f"SELECT id, revoked_at, expires_at, {IS_GRANTED} AS is_granted "
             "FROM api_key WHERE id IN ({rows})",
-            [(one,) for one in key_ids],
+            [(key_id,) for key_id in key_ids],
         )
         if row.revoked_at is not None
         or not row.is_granted
@@ -488,15 +488,15 @@ def _seen_by(
             "SELECT digest, dashboard_session.account_id, ends_at, disabled_at "
             "FROM dashboard_session JOIN account ON account.id = dashboard_session.account_id "
             "WHERE digest IN ({rows})",
-            [(one,) for one in digests],
+            [(digest,) for digest in digests],
         )
         if row.ends_at > now and row.disabled_at is None
     ]
     people = {row.account_id for row in sessions}
-    projects: dict[AccountId, set[AccountId]] = {one: {one} for one in people}
+    projects: dict[AccountId, set[AccountId]] = {person: {person} for person in people}
     for row in transaction.rows_over(
         "SELECT project_id, account_id FROM member WHERE account_id IN ({rows})",
-        [(one,) for one in people],
+        [(person,) for person in people],
     ):
         projects[row.account_id].add(row.project_id)
     return {bytes(row.digest): projects[row.account_id] for row in sessions}
@@ -511,7 +511,7 @@ def _usable_passwords(
         for row in transaction.rows_over(
             "SELECT account_id, hash, needs_passkey FROM account_password "
             "WHERE account_id IN ({rows})",
-            [(one,) for one in account_ids],
+            [(account_id,) for account_id in account_ids],
         )
         if not row.needs_passkey
     }
@@ -678,7 +678,9 @@ class SessionStore(Store):
         if row is None:
             return None
         projects = [
-            one for one in memberships_of(transaction, row.id) if one.project.disabled_at is None
+            membership
+            for membership in memberships_of(transaction, row.id)
+            if membership.project.disabled_at is None
         ]
         account = value_of(Account, row)
         return SessionRow(account, row.begun_at, row.seen_at, row.confirmed_at, tuple(projects))

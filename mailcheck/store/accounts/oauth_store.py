@@ -164,8 +164,8 @@ class OAuthStore(Store):
         )
         insert(transaction, "api_key", [asdict(grant) | {"digest": key_digest}])
         _add_tokens(transaction, grant.id, tokens, now)
-        ended = [_revoke(transaction, KeyId(one), now) for one in code.replaces.split()]
-        return Redemption(grant, replaced=tuple(one for one in ended if one is not None))
+        ended = [_revoke(transaction, KeyId(word), now) for word in code.replaces.split()]
+        return Redemption(grant, replaced=tuple(key for key in ended if key is not None))
 
     @write
     def redeem_refresh_token(
@@ -310,7 +310,7 @@ def _is_full(transaction: Transaction, code: AuthorizationCode, now: Instant, ma
         (code.account_id, now),
     )
     replaced = code.replaces.split()
-    return sum(one.id not in replaced for one in valid) >= maximum
+    return sum(key.id not in replaced for key in valid) >= maximum
 
 
 def _add_tokens(transaction: Transaction, key_id: KeyId, tokens: NewTokens, now: Instant) -> None:

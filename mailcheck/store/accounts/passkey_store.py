@@ -110,7 +110,7 @@ class PasskeyStore(Store):
         """
         tables = ["linked_identity", *(["account_password"] if has_passwords else [])]
         transaction.lock(ACCOUNTS_LOCK)
-        if [one.id for one in _list(transaction, account_id)] == [passkey_id] and not any(
+        if [passkey.id for passkey in _list(transaction, account_id)] == [passkey_id] and not any(
             transaction.rows(f"SELECT 1 FROM {table} WHERE account_id = ?", (account_id,))
             for table in tables
         ):
@@ -148,13 +148,13 @@ class PasskeyStore(Store):
 
 def _remove(transaction: Transaction, account_id: AccountId, passkey_id: str | None) -> list[str]:
     removed = [
-        one for one in _list(transaction, account_id) if passkey_id is None or one.id == passkey_id
+        key for key in _list(transaction, account_id) if passkey_id is None or key.id == passkey_id
     ]
-    for one in removed:
-        transaction.execute("DELETE FROM passkey WHERE id = ?", (one.id,))
+    for passkey in removed:
+        transaction.execute("DELETE FROM passkey WHERE id = ?", (passkey.id,))
     if not _list(transaction, account_id):
         _require_passkey(transaction, account_id, is_required=False)
-    return [one.name for one in removed]
+    return [key.name for key in removed]
 
 
 def _list(transaction: Transaction, account_id: AccountId) -> list[Passkey]:

@@ -251,13 +251,13 @@ class WebhookStore(Store):
         )
         last = deliveries[-DELIVERIES_KEPT:]
         noted = [
-            _delivery_values(webhook.id, one, len(last) - number)
-            for number, one in enumerate(last, start=1)
+            _delivery_values(webhook.id, delivery, len(last) - number)
+            for number, delivery in enumerate(last, start=1)
         ]
         if not transaction.execute(_RECORD, changes):
             return False
-        for one in noted:
-            transaction.execute(_NOTE, one)
+        for values in noted:
+            transaction.execute(_NOTE, values)
         return True
 
     @write
@@ -364,7 +364,11 @@ def add_receivers(transaction: Transaction, receivers: Sequence[Webhook]) -> Exp
     The inbox of the account must be locked. If there are too many, add none and return the failure.
     """
     same = f"SELECT 1 FROM webhook WHERE {_OF_WATCHES} AND url = ?"
-    missing = [one for one in receivers if transaction.row(same, (one.account_id, one.url)) is None]
+    missing = [
+        webhook
+        for webhook in receivers
+        if transaction.row(same, (webhook.account_id, webhook.url)) is None
+    ]
     failure = _require_room(transaction, missing[0].account_id, len(missing)) if missing else None
     for receiver in missing if failure is None else ():
         _insert(transaction, receiver, _newest_position(transaction, receiver.account_id))

@@ -105,7 +105,7 @@ class ReportDomains:
     def __init__(self, watched: Collection[str], counted: Collection[str]) -> None:
         self._watched = frozenset(watched)
         self._counted = set(counted)
-        self._unwatched = sum(not self._is_watched(one) for one in self._counted)
+        self._unwatched = sum(not self._is_watched(name) for name in self._counted)
 
     def take(self, domain: str) -> bool:
         """Return whether reports about a domain are counted, and record that it has some.
@@ -129,9 +129,9 @@ class ReportDomains:
         Otherwise it is the organizational domain of the first one, if `take` accepts it.
         """
         for domain in domains:
-            for one in _at_and_above(domain):
-                if one in self._watched or one in self._counted:
-                    return one
+            for name in _at_and_above(domain):
+                if name in self._watched or name in self._counted:
+                    return name
         home = registrable_domain(domains[0])
         return home if self.take(home) else None
 
@@ -140,7 +140,7 @@ class ReportDomains:
         return domain in self._counted or self._is_watched(domain)
 
     def _is_watched(self, domain: str) -> bool:
-        return any(one in self._watched for one in _at_and_above(domain))
+        return any(name in self._watched for name in _at_and_above(domain))
 
 
 def _at_and_above(domain: str) -> Iterator[str]:

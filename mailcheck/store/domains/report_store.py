@@ -295,7 +295,7 @@ _NEWEST_POLICY = """
     ORDER BY begins_at DESC, id DESC LIMIT 1
 """
 
-_PASSES = " OR ".join(f"result LIKE '{one}'" for one in PASSING_PATTERNS)
+_PASSES = " OR ".join(f"result LIKE '{pattern}'" for pattern in PASSING_PATTERNS)
 
 _SUMS = f"""
     SELECT reporter, result, {_sum("amount")} AS amount, MIN(day) AS first_day,
@@ -428,7 +428,7 @@ class ReportStore(Store):
         """Return the tallies of rejected reports, newest days first."""
         return refused(transaction, account_id, limit)
 
-    @inbox_write(lambda _, report_id, holder, found: {one.account_id for one in found})
+    @inbox_write(lambda _, report_id, holder, found: {known.account_id for known in found})
     def finish(
         self,
         transaction: Transaction,
@@ -441,7 +441,7 @@ class ReportStore(Store):
         A report that is already counted becomes repeated.
         """
         # Two daemons that finish the same report must see each other.
-        lock_inboxes(transaction, {one.account_id for one in found})
+        lock_inboxes(transaction, {found_report.account_id for found_report in found})
         gone = transaction.rows(
             "DELETE FROM receiver_report WHERE id = ? AND state = 'waiting' AND lease_holder = ? "
             "RETURNING delivery_id, account_id",

@@ -50,7 +50,7 @@ class TrafficCount(Struct, frozen=True):
     def plus(self, other: TrafficCount) -> TrafficCount:
         """Return the sum."""
         pairs = zip(astuple(self), astuple(other), strict=True)
-        return TrafficCount(*(one + two for one, two in pairs))
+        return TrafficCount(*(count + two for count, two in pairs))
 
 
 class SenderTraffic(Struct, frozen=True):

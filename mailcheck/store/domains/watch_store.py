@@ -239,7 +239,7 @@ class WatchStore(Store):
         """
         rows = transaction.rows(_WORST_FIRST, (account_id, limit, offset))
         watches = list(map(_watch_of, rows))
-        scores = {one.id: _scores(transaction, one.id, since) for one in watches}
+        scores = {watch.id: _scores(transaction, watch.id, since) for watch in watches}
         failing = transaction.row(_FAILING, (account_id, good_score))
         assert failing is not None, "COUNT returns a row"
         return WatchList(watches, scores, _count(transaction, account_id), failing.number)
@@ -320,7 +320,8 @@ class WatchStore(Store):
             if transaction.execute(_CLAIM, (holder, shared_now + milliseconds, row.id, shared_now))
         ]
         rows = [
-            transaction.row(f"SELECT {_COLUMNS} FROM watch WHERE id = ?", (one,)) for one in taken
+            transaction.row(f"SELECT {_COLUMNS} FROM watch WHERE id = ?", (watch_id,))
+            for watch_id in taken
         ]
         return [_watch_of(row) for row in rows if row is not None]
 
@@ -534,15 +535,15 @@ def _keep_changes(transaction: Transaction, watch: Watch, recorded: RunRecord) -
         {
             "watch_id": watch.id,
             "number": number,
-            "at": one.at,
-            "topic": one.topic,
-            "name": one.name,
-            "value_before": one.before,
-            "value_after": one.after,
-            "sentence": one.sentence,
-            "severity": one.severity,
+            "at": change.at,
+            "topic": change.topic,
+            "name": change.name,
+            "value_before": change.before,
+            "value_after": change.after,
+            "sentence": change.sentence,
+            "severity": change.severity,
         }
-        for number, one in enumerate(recorded.changes, watch.changes)
+        for number, change in enumerate(recorded.changes, watch.changes)
     ]
     insert(transaction, "watch_change", rows)
     if recorded.score is not None:

@@ -225,7 +225,7 @@ class WatchRoutes:
 
     async def create_many(self, call: Call[WatchesToCreate]) -> Reply:
         """POST /watches/many."""
-        wanted = [(one.target, one.settings) for one in call.request.watches]
+        wanted = [(watch.target, watch.settings) for watch in call.request.watches]
         outcomes = await self._watches.create_many(call.caller.account_id, wanted)
         return json_reply(render_made([target for target, _ in wanted], outcomes))
 

@@ -98,10 +98,10 @@ def with_notes(routes: Sequence[Route[Any]], notes: Mapping[str, str]) -> Sequen
     :param notes: the notes, by method and path.
     """
     return [
-        replace(one, like=Like.CLOSE, note=note)
-        if (note := notes.get(f"{one.method} {one.path}"))
-        else one
-        for one in routes
+        replace(route, like=Like.CLOSE, note=note)
+        if (note := notes.get(f"{route.method} {route.path}"))
+        else route
+        for route in routes
     ]
 
 
@@ -115,7 +115,7 @@ def read_fields(encoded: bytes, *, keeps_empty: bool = False) -> Mapping[str, st
         found = parse_qs(text, keep_blank_values=keeps_empty, max_num_fields=MAX_FIELDS)
     except ValueError:
         raise InvalidParameter("query", f"send at most {MAX_FIELDS:,} fields") from None
-    return {name: one[0] if len(one) == 1 else one for name, one in found.items()}
+    return {name: value[0] if len(value) == 1 else value for name, value in found.items()}
 
 
 def read_lenient(route: Route[R], sent: Sent) -> R:
@@ -128,7 +128,7 @@ def read_lenient(route: Route[R], sent: Sent) -> R:
     :raises InvalidParameter: the body is not a JSON object, or a value has the wrong type.
     """
     kind = route.request
-    names = {one.encode_name.lower(): one.encode_name for one in fields(kind)}
+    names = {field.encode_name.lower(): field.encode_name for field in fields(kind)}
     if route.like is Like.NOT_OFFERED or (not names and not route.is_destructive):
         return kind()
     read_form = partial(read_fields, keeps_empty=route.is_destructive)
@@ -160,16 +160,16 @@ def _named(shape: inspect.Type, value: Any) -> Any:
     The keys of a mapping stay as they are: they are no names of fields.
     """
     if isinstance(shape, inspect.UnionType):
-        shape = next((one for one in shape.types if isinstance(one, _NESTED)), shape)
+        shape = next((kind for kind in shape.types if isinstance(kind, _NESTED)), shape)
     if isinstance(shape, inspect.StructType) and isinstance(value, dict):
-        known = {one.encode_name.lower(): one for one in shape.fields}
+        known = {field.encode_name.lower(): field for field in shape.fields}
         return {
-            known[name.lower()].encode_name: _named(known[name.lower()].type, one)
-            for name, one in value.items()
-            if name.lower() in known and one is not None
+            known[name.lower()].encode_name: _named(known[name.lower()].type, item)
+            for name, item in value.items()
+            if name.lower() in known and item is not None
         }
     if isinstance(shape, inspect.CollectionType) and isinstance(value, list):
-        return [_named(shape.item_type, one) for one in value]
+        return [_named(shape.item_type, item) for item in value]
     return value
 
 

@@ -187,7 +187,7 @@ class MailHog(Struct, frozen=True):
     ) -> Reply:
         most = min(read_number(call.request.limit, PAGE, 1), MOST)
         found = await self._mails.find(call.caller, wanted, call.request, most)
-        items = [await self._render(one) for one in found.mails]
+        items = [await self._render(mail) for mail in found.mails]
         return json_reply(
             {
                 "total": found.matches.total,
@@ -209,12 +209,15 @@ class MailHog(Struct, frozen=True):
     async def _render(self, mail: Mail) -> Mapping[str, object]:
         raw = await self._raw(mail)
         root = await self._read(mail, raw)
-        sender, recipients = mail.message.envelope_sender, [one.recipient for one in mail.messages]
+        sender, recipients = (
+            mail.message.envelope_sender,
+            [message.recipient for message in mail.messages],
+        )
         content = _content(root)
         return {
             "ID": mail.id,
             "From": _path(sender),
-            "To": [_path(one) for one in recipients],
+            "To": [_path(recipient) for recipient in recipients],
             "Content": {**content, "Headers": self._headers(mail, root), "MIME": None},
             "Created": format_instant(mail.received_at),
             "MIME": content["MIME"],
@@ -260,7 +263,7 @@ def _content(part: RawPart) -> Mapping[str, object]:
 
 def _mime(part: RawPart) -> Mapping[str, object] | None:
     """Render the parts of a multipart."""
-    return {"Parts": [_content(one) for one in part.parts]} if part.parts else None
+    return {"Parts": [_content(inner) for inner in part.parts]} if part.parts else None
 
 
 def write_error(problem: Problem) -> Reply:

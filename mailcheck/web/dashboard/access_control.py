@@ -100,7 +100,7 @@ def _require_own_site(visit: Visit) -> None:
     """Reject a form from another site, if the browser reports its origin (Fetch Metadata)."""
     sites = header_values(visit.request, b"Sec-Fetch-Site")
     # A form of this site never has the origin "null", but the token alone decides.
-    origins = [one for one in header_values(visit.request, b"Origin") if one != "null"]
+    origins = [value for value in header_values(visit.request, b"Origin") if value != "null"]
     own = origin_of(visit.urls.public_url).partition("://")[2]
     hosts = {own, *header_values(visit.request, b"Host")}
     is_own = all(site in OWN_SITES for site in sites) and all(

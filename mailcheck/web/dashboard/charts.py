@@ -40,8 +40,8 @@ def draw_scores(scores: Sequence[WatchScore], begins: Instant, ends: Instant) ->
         return None
     begins = max(begins, scores[0].at)  # a new watch has no older scores
     corners: list[tuple[float, float]] = []
-    for one in scores:
-        x, y = _place(one.at, begins, ends), _height_of(one.score, 100)
+    for score in scores:
+        x, y = _place(score.at, begins, ends), _height_of(score.score, 100)
         if corners:
             corners.append((x, corners[-1][1]))
         corners.append((x, y))

@@ -51,7 +51,7 @@ def names_of_cookies(request: Request, beginning: str, *, is_secure: bool) -> li
     prefix = _full_name("", is_secure=is_secure)
     wanted = prefix + beginning
     found = [given.removeprefix(prefix) for given, _ in _sent(request) if given.startswith(wanted)]
-    return list(dict.fromkeys(one for one in found if _NAME.fullmatch(one)))
+    return list(dict.fromkeys(name for name in found if _NAME.fullmatch(name)))
 
 
 def _sent(request: Request) -> list[tuple[str, str]]:

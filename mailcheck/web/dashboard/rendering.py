@@ -225,7 +225,7 @@ def _view_projects(visit: Visit, path: str) -> dict[str, Any]:
     """Return the menu of projects. Each entry leads to the same part of the dashboard."""
     names: dict[str, str] = {
         MINE: PERSONAL,
-        **{one.project.id: one.project.name for one in visit.projects},
+        **{project.project.id: project.project.name for project in visit.projects},
     }
     entries = [entry for _, entry, _ in MENU if visit.project and is_current(entry, path)]
     section = entries[0] if entries else "/"
@@ -312,4 +312,4 @@ def topic_of_issue(one: Mapping[str, Any]) -> Topic:
 def make_breakable(address: str) -> Markup:
     """Return an address that a narrow page breaks before the tag or the domain, if it must."""
     part = Markup('<span class="part">{}</span>')
-    return Markup().join(part.format(one) for one in re.split(f"(?=[{SEPARATOR}@])", address))
+    return Markup().join(part.format(piece) for piece in re.split(f"(?=[{SEPARATOR}@])", address))

@@ -73,7 +73,7 @@ class FormSecret(Struct):
 
 
 def _masked(data: bytes, mask: bytes) -> bytes:
-    return bytes(one ^ other for one, other in zip(data, mask, strict=True))
+    return bytes(octet ^ other for octet, other in zip(data, mask, strict=True))
 
 
 LONGEST_PATH = 4_000
@@ -124,12 +124,14 @@ class Visit(Struct, frozen=True):
         """Return a project of the person by its id or name in URLs; empty if there is none such."""
         if name in (MINE, self.visitor.id):
             return MINE
-        return name if any(one.project.id == name for one in self.projects) else ""
+        return name if any(project.project.id == name for project in self.projects) else ""
 
     @property
     def membership(self) -> Membership | None:
         """The project that the URL names, if it is not the person's own account."""
-        return next((one for one in self.projects if one.project.id == self.project), None)
+        return next(
+            (project for project in self.projects if project.project.id == self.project), None
+        )
 
     @property
     def account(self) -> Account:

@@ -58,7 +58,7 @@ def as_fenced_json(ours: str, structured: Shape, fence: Fence) -> ToolResult:
 
     :param ours: a sentence of mailcheck without texts of third parties.
     """
-    content = {name: one for name, one in as_json(structured).items() if name != "untrusted"}
+    content = {name: value for name, value in as_json(structured).items() if name != "untrusted"}
     notice = fence.shown_published.notice
     texts = [ours, f"{notice}\n{fence.around(dump_json(content).decode())}"]
     return ToolResult(fence_published(structured, fence), texts)
@@ -123,8 +123,8 @@ def render_tool_result(result: ToolResult) -> dict[str, JsonValue]:
     """Render the result of a tool call."""
     texts: list[JsonObject] = [{"type": "text", "text": text} for text in result.texts]
     images: list[JsonObject] = [
-        {"type": "image", "data": b64encode(one.data).decode(), "mimeType": one.media_type}
-        for one in result.images
+        {"type": "image", "data": b64encode(image.data).decode(), "mimeType": image.media_type}
+        for image in result.images
     ]
     return {
         "content": [*texts, *images],

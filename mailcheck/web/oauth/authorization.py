@@ -112,4 +112,4 @@ def read_one(query: Query, name: str, longest: int) -> str:
 def as_description(text: str) -> str:
     """Return a text with the characters of a description (RFC 6749 4.1.2.1, RFC 6750 3)."""
     plain = text.replace('"', "'").replace("\\", "/")
-    return "".join(one if " " <= one <= "~" else "?" for one in plain)
+    return "".join(character if " " <= character <= "~" else "?" for character in plain)

@@ -108,7 +108,7 @@ class OAuthSettings(Struct, frozen=True):
     def _bearer(self, error: Mapping[str, str], scopes: Collection[Scope]) -> str:
         parameters = {
             **error,
-            "scope": " ".join(one for one in OFFERED if one in scopes),
+            "scope": " ".join(scope for scope in OFFERED if scope in scopes),
             "resource_metadata": self.resource_metadata_url,
         }
         return "Bearer " + ", ".join(f'{name}="{value}"' for name, value in parameters.items())
@@ -119,8 +119,8 @@ class OAuthSettings(Struct, frozen=True):
         They may if this service has a public https URL, and the browser used its host. So no page
         reads from a listener on the person's own machine: by its address, or by DNS rebinding.
         """
-        hosts = [_without_port(one.strip().lower()) for one in header_values(request, b"Host")]
-        own = [f"https://{one}" for one in hosts]
+        hosts = [_without_port(value.strip().lower()) for value in header_values(request, b"Host")]
+        own = [f"https://{host}" for host in hosts]
         return self.is_on and own == [origin_of(self.urls.public_url)]
 
     def explain_off(self) -> str:
@@ -190,8 +190,14 @@ class OAuthServer:
             for path, handle in self._endpoints.items()
         ]
         routes += [
-            Route(PREFLIGHT, one.path, partial(self._preflight, one.method), type(None), costs.FREE)
-            for one in routes
+            Route(
+                PREFLIGHT,
+                route.path,
+                partial(self._preflight, route.method),
+                type(None),
+                costs.FREE,
+            )
+            for route in routes
         ]
         return OpenDoor(Door("oauth", "", "", routes, read_nothing, write_error), self._admit)
 
@@ -371,7 +377,7 @@ def _read_form(call: Call[None]) -> Query:
     """
     types = header_values(call.http, b"Content-Type")
     wanted = "application/x-www-form-urlencoded"
-    if [one.partition(";")[0].strip().lower() for one in types] != [wanted]:
+    if [kind.partition(";")[0].strip().lower() for kind in types] != [wanted]:
         raise InvalidParameter("body", f"Content-Type must be {wanted}")
     return Query(split_query(call.body))
 

@@ -147,7 +147,7 @@ class Form(NamedTuple):
 
     def beginning(self, prefix: str) -> list[tuple[str, str]]:
         """Return the fields that begin with a prefix, without the prefix."""
-        return [(key[len(prefix) :], one) for key, one in self.fields if key.startswith(prefix)]
+        return [(key[len(prefix) :], value) for key, value in self.fields if key.startswith(prefix)]
 
     @property
     def shown(self) -> dict[str, object]:

@@ -121,12 +121,12 @@ def read_mails(posting: Posting) -> Mails:
     """Return the mail, or a mail for each version."""
     value = read_json(posting)
     request = convert(value, SendSmtpEmail)
-    headers = {name.lower(): one for name, one in (request.headers or {}).items()}
+    headers = {name.lower(): item for name, item in (request.headers or {}).items()}
     is_stored = headers.get(SANDBOX) != "drop"
     versions = request.message_versions or []
     require_few("messageVersions", versions, MAX_BATCH, "versions")
-    requests = (_merged(request, one) for one in versions) if versions else [request]
-    return (Sending(_mail_of(one), value, is_stored=is_stored) for one in requests)
+    requests = (_merged(request, version) for version in versions) if versions else [request]
+    return (Sending(_mail_of(email), value, is_stored=is_stored) for email in requests)
 
 
 def _merged(request: SendSmtpEmail, version: Version) -> SendSmtpEmail:
@@ -153,7 +153,7 @@ def _mail_of(request: SendSmtpEmail) -> OutgoingMail:
         text = Template(str(request.template_id), request.params).text
     require_bodies("htmlContent or textContent", request.html_content, text)
     params = {
-        f"{{{{params.{name}}}}}": text_of(one) for name, one in (request.params or {}).items()
+        f"{{{{params.{name}}}}}": text_of(value) for name, value in (request.params or {}).items()
     }
     replies = [request.reply_to] if request.reply_to else []
     return OutgoingMail(
@@ -201,7 +201,7 @@ def _file_of(attachment: Attachment) -> File:
 
 def answer(sent: Submission) -> Response:
     """Return the Message-ID of the mail, or of each version."""
-    ids = [f"<{one.shown['message_id']}>" for one in sent.outcomes]
+    ids = [f"<{outcome.shown['message_id']}>" for outcome in sent.outcomes]
     is_batch = b'"messageVersions"' in sent.posting.body
     return json_response({"messageIds": ids} if is_batch else {"messageId": ids[0]}, 201)
 

@@ -31,8 +31,8 @@ def events_of(name: str) -> tuple[WriteEvent, TestRecipients]:
     :raises KeyError: the provider has no events.
     """
     found = {
-        one.name: (one.write_event, one.test_recipients)
-        for one in PROVIDERS
-        if one.write_event is not None
+        provider.name: (provider.write_event, provider.test_recipients)
+        for provider in PROVIDERS
+        if provider.write_event is not None
     }
     return found[name]

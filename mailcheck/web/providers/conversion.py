@@ -67,22 +67,22 @@ def prepare(
     found: list[Prepared | Outcome] = []
     size = RequestSize()
     source, described = None, ""
-    for number, one in enumerate(asked):
-        if isinstance(one, InvalidParameter):
-            found.append(Outcome(one))
+    for number, sending in enumerate(asked):
+        if isinstance(sending, InvalidParameter):
+            found.append(Outcome(sending))
             continue
-        size.add(one.mail)
-        if one.source is not source:
-            source, described = one.source, describe_request(one.source, secret)
+        size.add(sending.mail)
+        if sending.source is not source:
+            source, described = sending.source, describe_request(sending.source, secret)
         message_id = stamp.message_id(number)
-        shown = {"message_id": message_id, **one.shown}
+        shown = {"message_id": message_id, **sending.shown}
         mail = SubmittedMail(
-            one.mail.envelope_sender,
-            one.mail.recipients,
-            _bytes_of(one.mail, message_id, stamp),
+            sending.mail.envelope_sender,
+            sending.mail.recipients,
+            _bytes_of(sending.mail, message_id, stamp),
             Posted(provider, described),
         )
-        found.append(Prepared(mail, shown) if one.is_stored else Outcome(None, shown))
+        found.append(Prepared(mail, shown) if sending.is_stored else Outcome(None, shown))
     return found
 
 

@@ -159,11 +159,14 @@ class Providers:
         """
         return [
             OpenDoor(self._no_provider(), admit_anyone),
-            *(OpenDoor(self._door(one), _admission(self._access, one)) for one in self._all),
+            *(
+                OpenDoor(self._door(provider), _admission(self._access, provider))
+                for provider in self._all
+            ),
         ]
 
     def _no_provider(self) -> Door:
-        known = ", ".join(dict.fromkeys(one.name for one in self._all))
+        known = ", ".join(dict.fromkeys(provider.name for provider in self._all))
 
         def write_error(problem: Problem) -> Reply:
             what = "it is not an API of a provider"
@@ -236,12 +239,14 @@ class Providers:
         if isinstance(prepared, Response):
             return prepared
         session = Session(call.client_ip, "", is_extended=True, account_id=caller.account_id)
-        mails = [one.mail for one in prepared if isinstance(one, Prepared)]
+        mails = [mail.mail for mail in prepared if isinstance(mail, Prepared)]
         submit = self._submit.submit_each if route.is_partial else self._submit.submit
         results = iter(await submit(caller, session, mails))
         outcomes = [
-            Outcome(_public(next(results)), one.shown) if isinstance(one, Prepared) else one
-            for one in prepared
+            Outcome(_public(next(results)), outcome.shown)
+            if isinstance(outcome, Prepared)
+            else outcome
+            for outcome in prepared
         ]
         return route.answer(Submission(outcomes, posting, sent_at))
 

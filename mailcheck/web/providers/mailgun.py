@@ -74,10 +74,10 @@ def read_mime(posting: Posting) -> Mails:
     require_few("to", to, MAX_PEOPLE)
     if not to:
         raise FieldMissing("to", "to parameter is missing")
-    raw = next((one.data for one in form.files if one.name == "message"), None)
+    raw = next((file.data for file in form.files if file.name == "message"), None)
     if raw is None:
         raw = form.require("message").encode()
-    recipients = tuple({one.mailbox.folded: one.mailbox for one in to}.values())
+    recipients = tuple({person.mailbox.folded: person.mailbox for person in to}.values())
     return [Sending(RawMail(_sender(form, posting), recipients, raw), form.shown)]
 
 
@@ -119,8 +119,10 @@ def _mail_of(form: Form) -> OutgoingMail:
         text=text,
         html=form.get("html"),
         other_forms=() if amp is None else (Alternative(AMP, amp),),
-        headers=make_headers("h:", [one for one in headers if one[0].lower() != "reply-to"]),
-        files=tuple(_file_of(one) for one in form.files),
+        headers=make_headers(
+            "h:", [header for header in headers if header[0].lower() != "reply-to"]
+        ),
+        files=tuple(_file_of(file) for file in form.files),
     )
 
 
@@ -141,8 +143,8 @@ def _personal(mail: OutgoingMail, person: Person, variables: Mapping[str, Any]) 
         text=substitute(mail.text, values),
         html=substitute(mail.html, values),
         other_forms=tuple(
-            msgspec.structs.replace(one, text=substitute(one.text, values) or "")
-            for one in mail.other_forms
+            msgspec.structs.replace(alternative, text=substitute(alternative.text, values) or "")
+            for alternative in mail.other_forms
         ),
     )
 

@@ -79,7 +79,7 @@ def read_batch(posting: Posting) -> Mails:
     if not isinstance(base, dict):
         raise InvalidParameter("base", "`base` must be an object")
     requests = convert_each("requests", value.get("requests"), MAX_BATCH)
-    merged = ({**base, **one} if isinstance(one, dict) else one for one in requests)
+    merged = ({**base, **request} if isinstance(request, dict) else request for request in requests)
     return read_each(merged, _sending_of)
 
 
@@ -136,7 +136,7 @@ def answer_email(sent: Submission) -> Response:
 
 def answer_batch(sent: Submission) -> Response:
     """Return the id or the errors of each mail."""
-    facts = [_facts_of(one) for one in sent.outcomes]
+    facts = [_facts_of(outcome) for outcome in sent.outcomes]
     return json_response({"success": True, "responses": facts})
 
 

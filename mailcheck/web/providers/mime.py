@@ -149,7 +149,11 @@ class OutgoingMail(Struct, frozen=True, kw_only=True):
     @property
     def header_texts(self) -> tuple[str, ...]:
         """The subject, the values of header fields, and what the headers of parts consist of."""
-        parts = [value for one in self.other_forms for _, value in one.media_type.parameters]
+        parts = [
+            value
+            for alternative in self.other_forms
+            for _, value in alternative.media_type.parameters
+        ]
         for file in self.files:
             parameters = file.content_type.partition(";")[2]
             parts += (file.filename, parameters, file.content_id, file.description)
@@ -158,7 +162,7 @@ class OutgoingMail(Struct, frozen=True, kw_only=True):
     @property
     def names(self) -> tuple[str, ...]:
         """The display names of all people in the header."""
-        return tuple(one.name for one in (self.author, *self.to, *self.cc, *self.reply_to))
+        return tuple(person.name for person in (self.author, *self.to, *self.cc, *self.reply_to))
 
     @property
     def header_size(self) -> int:
@@ -168,13 +172,17 @@ class OutgoingMail(Struct, frozen=True, kw_only=True):
     @property
     def body_size(self) -> int:
         """The number of characters and bytes of the texts and files."""
-        texts = (self.text or "", self.html or "", *(one.text for one in self.other_forms))
+        texts = (
+            self.text or "",
+            self.html or "",
+            *(alternative.text for alternative in self.other_forms),
+        )
         return sum(map(len, texts)) + sum(len(file.data) for file in self.files)
 
     @property
     def recipients(self) -> tuple[Mailbox, ...]:
         """The distinct recipients of the envelope."""
-        everyone = (one.mailbox for one in (*self.to, *self.cc, *self.bcc))
+        everyone = (person.mailbox for person in (*self.to, *self.cc, *self.bcc))
         return tuple({mailbox.folded: mailbox for mailbox in everyone}.values())
 
 
@@ -235,7 +243,7 @@ def write_mail(mail: OutgoingMail, message_id: str, sent_at: Instant) -> bytes:
     _require_short(mail)
     people = (mail.author, *mail.to, *mail.cc, *mail.reply_to)
     # Such an address exists in a mail of SMTPUTF8 only (RFC 6532).
-    is_utf8 = not all(str(one.mailbox).isascii() for one in people)
+    is_utf8 = not all(str(person.mailbox).isascii() for person in people)
     message = EmailMessage(SMTP.clone(utf8=True) if is_utf8 else SMTP)
     message["From"] = _address(mail.author)
     for name, people in (("To", mail.to), ("Cc", mail.cc), ("Reply-To", mail.reply_to)):
@@ -293,7 +301,7 @@ def parse_media_type(text: str) -> MediaType | None:
     if match is None:
         return None
     # Encoded words are not allowed in parameters (RFC 2047 5), and some programs decode them.
-    given = ((name, _header_text(one).replace("=?", "= ?")) for name, one in options.items())
+    given = ((name, _header_text(value).replace("=?", "= ?")) for name, value in options.items())
     kept = ((name, value) for name, value in given if value and _TOKEN.fullmatch(name))
     return MediaType(match[1], match[2], tuple(kept))
 
@@ -309,12 +317,12 @@ def _write_bodies(message: EmailMessage, mail: OutgoingMail) -> None:
     for form in forms:
         _write_form(message, form, is_first=form is forms[0])
     html: Any = message.get_body(("html",))
-    for one in mail.files:
-        if html is not None and one.is_image:
-            _attach(html.add_related, html, one)
-    for one in mail.files:
-        if html is None or not one.is_image:
-            _attach(message.add_attachment, message, one)
+    for file in mail.files:
+        if html is not None and file.is_image:
+            _attach(html.add_related, html, file)
+    for file in mail.files:
+        if html is None or not file.is_image:
+            _attach(message.add_attachment, message, file)
 
 
 def _rank(form: Alternative) -> int:

@@ -19,7 +19,7 @@ def people_of(name: str, given: Sequence[Named] | None) -> tuple[Person, ...]:
 
     :raises InvalidParameter: one is invalid.
     """
-    return tuple(make_person(name, one.name or "", one.email) for one in given or ())
+    return tuple(make_person(name, named.name or "", named.email) for named in given or ())
 
 
 def person_of(name: str, given: Named) -> Person:

@@ -51,11 +51,11 @@ def _short(value: object, name: str, depth: int, secret: str) -> object:
         return f"({len(value)} items)"
     if isinstance(value, dict):
         return {
-            _short(str(key), "", depth, secret): _short(one, str(key), depth + 1, secret)
-            for key, one in list(value.items())[:MAX_ITEMS]
+            _short(str(key), "", depth, secret): _short(entry, str(key), depth + 1, secret)
+            for key, entry in list(value.items())[:MAX_ITEMS]
         }
     if isinstance(value, list):
-        if len(value) > MAX_ITEMS and all(isinstance(one, int) for one in value):
+        if len(value) > MAX_ITEMS and all(isinstance(item, int) for item in value):
             return f"({len(value):,} numbers)"
-        return [_short(one, name, depth + 1, secret) for one in value[:MAX_ITEMS]]
+        return [_short(item, name, depth + 1, secret) for item in value[:MAX_ITEMS]]
     return value

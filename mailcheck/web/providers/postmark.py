@@ -155,7 +155,10 @@ def _sending_of(value: object, *, is_templated: bool = False) -> Sending:
     require_few("To, Cc and Bcc", (*to, *cc, *bcc))
     if not (to or cc or bcc):
         raise FieldMissing("To", "Zero recipients specified")
-    text, headers = request.text_body, [(one.name, one.value) for one in request.headers or ()]
+    text, headers = (
+        request.text_body,
+        [(header.name, header.value) for header in request.headers or ()],
+    )
     if is_templated:
         name = request.template_alias or text_of(request.template_id or "")
         if not name:
@@ -187,7 +190,7 @@ def _sending_of(value: object, *, is_templated: bool = False) -> Sending:
 
 
 def _joined(people: Sequence[Person]) -> str:
-    return ", ".join(one.shown for one in people)
+    return ", ".join(person.shown for person in people)
 
 
 def _file_of(attachment: Attachment) -> File:
@@ -205,7 +208,7 @@ def answer_email(sent: Submission) -> Response:
 
 def answer_batch(sent: Submission) -> Response:
     """Return the facts or the error of each mail. The status is 200 even if all were rejected."""
-    return json_response([_facts_of(one, sent.sent_at) for one in sent.outcomes])
+    return json_response([_facts_of(outcome, sent.sent_at) for outcome in sent.outcomes])
 
 
 def _facts_of(outcome: Outcome, sent_at: Instant) -> Mapping[str, object]:
@@ -251,8 +254,8 @@ HARD_BOUNCE = BounceType("HardBounce", 1, "Hard bounce", is_final=True)
 SPAM_COMPLAINT = BounceType("SpamComplaint", 100_001, "Spam complaint", is_final=True)
 
 _BOUNCE_TYPES = {
-    one.type.lower(): one
-    for one in (
+    bounce.type.lower(): bounce
+    for bounce in (
         HARD_BOUNCE,
         BounceType("Transient", 2, "Message delayed"),
         BounceType("Unsubscribe", 16, "Unsubscribe request"),
@@ -284,7 +287,9 @@ def _bounce_type_of(event: Event) -> BounceType:
     local_part, domain = fold_test_recipient(event.recipient)
     if domain != BOUNCE_TESTING:
         return HARD_BOUNCE
-    headers = {one["Name"].lower(): one["Value"] for one in event.sent.get("Headers") or ()}
+    headers = {
+        header["Name"].lower(): header["Value"] for header in event.sent.get("Headers") or ()
+    }
     asked = headers.get("x-pm-bounce-type", local_part).lower().replace("_", "")
     return _BOUNCE_TYPES.get(asked, HARD_BOUNCE)
 

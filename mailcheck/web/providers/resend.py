@@ -219,11 +219,13 @@ def answer_email(sent: Submission) -> Response:
 
 def answer_batch(sent: Submission) -> Response:
     """Return the ids of the mails, and the errors of a permissive batch."""
-    value: dict[str, object] = {"data": [{"id": one.id} for one in sent.outcomes if one.id]}
+    value: dict[str, object] = {
+        "data": [{"id": outcome.id} for outcome in sent.outcomes if outcome.id]
+    }
     errors = [
-        {"index": number, "message": str(one.failure)}
-        for number, one in enumerate(sent.outcomes)
-        if one.failure is not None
+        {"index": number, "message": str(outcome.failure)}
+        for number, outcome in enumerate(sent.outcomes)
+        if outcome.failure is not None
     ]
     if errors:
         value["errors"] = errors
@@ -246,7 +248,7 @@ def show_email(message: StoredMessage) -> Response:
 
 def list_emails(messages: Sequence[StoredMessage], has_more: bool) -> Response:
     """Return the mails of ``GET /emails``, without their texts."""
-    found = [_facts_of(one, _request_of(one)) for one in messages]
+    found = [_facts_of(message, _request_of(message)) for message in messages]
     return json_response({"object": "list", "has_more": has_more, "data": found})
 
 
@@ -263,7 +265,7 @@ def _facts_of(message: StoredMessage, sent: Mapping[str, Any]) -> dict[str, obje
     summary, content = message.summary, message.content
 
     def people(name: str) -> list[str]:
-        return [one.address for one in content.people_in(name)]
+        return [person.address for person in content.people_in(name)]
 
     bcc = sent.get("bcc") or []
     return {
@@ -306,7 +308,7 @@ def write_event(event: Event) -> object:
         "to": [event.recipient],
         "subject": event.subject,
     }
-    tags = {one["name"]: one["value"] for one in event.sent.get("tags") or ()}
+    tags = {tag["name"]: tag["value"] for tag in event.sent.get("tags") or ()}
     if tags:
         data["tags"] = tags
     name = _event_name(event.kind, event.recipient)

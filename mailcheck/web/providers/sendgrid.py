@@ -114,8 +114,8 @@ def read_mails(posting: Posting) -> Mails:
     content = [(_media_type_of(part), part.value) for part in request.content or ()]
     require_few("content", content, MAX_ALTERNATIVES, "items")
     mails = (
-        _mail_of(request, one, f"personalizations.{number}", content)
-        for number, one in enumerate(request.personalizations)
+        _mail_of(request, personalization, f"personalizations.{number}", content)
+        for number, personalization in enumerate(request.personalizations)
     )
     mode = (request.mail_settings or MailSettings()).sandbox_mode
     is_stored = mode is None or not mode.enable
@@ -147,7 +147,7 @@ def _mail_of(
     alternatives = [
         Alternative(kind, substitute(text, substitutions) or "") for kind, text in content
     ]
-    require_bodies("content", text, *(one.text for one in alternatives))
+    require_bodies("content", text, *(alternative.text for alternative in alternatives))
     send_at = one.send_at or request.send_at
     if send_at is not None:
         headers["X-Scheduled-At"] = str(send_at)
@@ -215,10 +215,14 @@ def _marks_of_event(event: Event) -> dict[str, object]:
     """Return the categories, and the custom arguments by their names, of the mail of an event."""
     sent = event.sent
     marks: dict[str, object] = {**(sent.get("custom_args") or {})}
-    for one in sent.get("personalizations") or ():
-        people = [*(one.get("to") or ()), *(one.get("cc") or ()), *(one.get("bcc") or ())]
+    for personalization in sent.get("personalizations") or ():
+        people = [
+            *(personalization.get("to") or ()),
+            *(personalization.get("cc") or ()),
+            *(personalization.get("bcc") or ()),
+        ]
         if any(person["email"].lower() == event.recipient.lower() for person in people):
-            marks |= one.get("custom_args") or {}
+            marks |= personalization.get("custom_args") or {}
     if sent.get("categories"):
         marks["category"] = sent["categories"]
     return marks

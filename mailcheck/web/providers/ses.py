@@ -249,7 +249,7 @@ def _entry_of(request: SendBulkEmail, entry: BulkEntry) -> SendEmail:
         data = own.replacement_template.replacement_template_data
         template = msgspec.structs.replace(template, template_data=data)
     everything = [*(template.headers or ()), *(entry.replacement_headers or ())]
-    headers = {one.name.lower(): one for one in everything}
+    headers = {header.name.lower(): header for header in everything}
     template = msgspec.structs.replace(template, headers=[*headers.values()])
     return SendEmail(
         Content(template=template),
@@ -313,7 +313,7 @@ def _parts_of(content: Content) -> _Parts:
         text = None if body.text is None else body.text.data
         html = None if body.html is None else body.html.data
         require_bodies("Body", text, html)
-        headers = [(one.name, one.value) for one in simple.headers or ()]
+        headers = [(header.name, header.value) for header in simple.headers or ()]
         return simple.subject.data, text, html, headers, simple.attachments or ()
     template = content.template
     if template is None:
@@ -321,7 +321,7 @@ def _parts_of(content: Content) -> _Parts:
     name = template.template_name or template.template_arn or "inline"
     shown = Template(name, _values(template.template_data)).text
     inline = template.template_content or TemplateContent()
-    headers = [(one.name, one.value) for one in template.headers or ()]
+    headers = [(header.name, header.value) for header in template.headers or ()]
     headers.append(("X-Template", name))
     text = f"{shown}\n{inline.text}" if inline.text else shown
     return inline.subject or "", text, inline.html, headers, template.attachments or ()
@@ -348,11 +348,13 @@ def raw_mail(
     everyone = list(people)
     if not everyone:
         for name in ("To", "Cc", "Bcc"):
-            everyone += read_people(name, [str(one) for one in message.get_all(name, [])])
+            everyone += read_people(name, [str(value) for value in message.get_all(name, [])])
     require_few("recipients", everyone)
     if not everyone:
         raise FieldMissing("Destination", "the mail has no recipients")
-    recipients: dict[object, Mailbox] = {one.mailbox.folded: one.mailbox for one in everyone}
+    recipients: dict[object, Mailbox] = {
+        person.mailbox.folded: person.mailbox for person in everyone
+    }
     envelope_sender = str((_returns_to(returns_to) or author).mailbox)
     return RawMail(envelope_sender, tuple(recipients.values()), raw)
 
@@ -394,7 +396,7 @@ def answer_email(sent: Submission) -> Response:
 
 def answer_bulk(sent: Submission) -> Response:
     """Return the outcome of each mail."""
-    results = [_result_of(one) for one in sent.outcomes]
+    results = [_result_of(outcome) for outcome in sent.outcomes]
     return _response({"BulkEmailEntryResults": results}, sent.posting)
 
 
@@ -516,7 +518,7 @@ def write_event(event: Event) -> object:
             "messageId": f"<{event.message_id}>",
             "subject": event.subject,
         },
-        "tags": {one["Name"]: [one["Value"]] for one in event.sent.get("EmailTags") or ()},
+        "tags": {tag["Name"]: [tag["Value"]] for tag in event.sent.get("EmailTags") or ()},
     }
     message = {"eventType": name, name.lower(): facts, "mail": mail}
     return {

@@ -160,7 +160,7 @@ def _members(form: Form, name: str) -> list[str]:
 
 def _tags(form: Form, name: str) -> list[Header]:
     given = form.beginning(f"{name}.member.")
-    names, values = [one for one in given if one[0].endswith(".Name")], dict(given)
+    names, values = [pair for pair in given if pair[0].endswith(".Name")], dict(given)
     return [Header(tag, values.get(place.replace(".Name", ".Value"), "")) for place, tag in names]
 
 
@@ -178,13 +178,15 @@ def _text(name: str, value: str) -> str:
 
 
 def _list(name: str, values: Iterable[str]) -> str:
-    return f"<{name}>{''.join(_text('member', one) for one in values)}</{name}>"
+    return f"<{name}>{''.join(_text('member', value) for value in values)}</{name}>"
 
 
 def _tell_identities(name: str, facts: str, form: Form, _: Posting) -> str:
     asked = _members(form, "Identities")
     require_few("Identities", asked, MAX_IDENTITIES, "identities")
-    entries = (f"<entry>{_text('key', one)}<value>{facts}</value></entry>" for one in asked)
+    entries = (
+        f"<entry>{_text('key', identity)}<value>{facts}</value></entry>" for identity in asked
+    )
     return f"<{name}>{''.join(entries)}</{name}>"
 
 
@@ -231,7 +233,7 @@ def answer(sent: Submission) -> Response:
     """
     action = sent.outcomes[0].shown["action"]
     if action == BULK:
-        results = "".join(f"<member>{_status(one)}</member>" for one in sent.outcomes)
+        results = "".join(f"<member>{_status(outcome)}</member>" for outcome in sent.outcomes)
         return _response(action, f"<Status>{results}</Status>", sent.posting)
     if sent.outcomes[0].failure is not None:
         raise sent.outcomes[0].failure
@@ -300,7 +302,7 @@ SES_QUERY = Provider(
         ),
         Support("`ReturnPath` of version 1", Like.SAME, "as the sender of the envelope"),
         Support(
-            f"questions of version 1: {', '.join(f'`{one}`' for one in QUESTIONS)}",
+            f"questions of version 1: {', '.join(f'`{question}`' for question in QUESTIONS)}",
             Like.CLOSE,
             "each identity is verified, the quota is fixed, and lists are empty",
         ),

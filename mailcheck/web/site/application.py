@@ -284,17 +284,17 @@ class Application(Resource):
         super().__init__()
         self._beside = beside
         self._by_base = sorted(doors, key=lambda one: -len(one.door.base))
-        self.routes = [(one, route) for one in doors for route in one.door.routes]
+        self.routes = [(door, route) for door in doors for route in door.door.routes]
         """Each route with its door."""
         self._addresses = addresses
         self._now = now
         self.paths = tuple(
-            Path(route.method, one.door.base + route.path) for one, route in self.routes
+            Path(route.method, door.door.base + route.path) for door, route in self.routes
         )
         """The method and the path of each route."""
         self._methods: dict[str, list[str]] = {}
-        for (one, _), (method, path) in zip(self.routes, self.paths, strict=True):
-            if one.door.is_exact and "<" not in path:
+        for (opened, _), (method, path) in zip(self.routes, self.paths, strict=True):
+            if opened.door.is_exact and "<" not in path:
                 methods = [method, "HEAD"] if method == "GET" else [method]
                 self._methods.setdefault(path, []).extend(methods)
 
@@ -351,7 +351,7 @@ class Application(Resource):
 
     def _find_none(self, request: Request, path: str, methods: Iterable[str] = ()) -> _Found:
         opened = next(
-            (one for one in self._by_base if f"{path}/".startswith(f"{one.door.base}/")),
+            (door for door in self._by_base if f"{path}/".startswith(f"{door.door.base}/")),
             self._by_base[-1],
         )
         shown, title = _shown_path(request), opened.door.title
@@ -367,7 +367,7 @@ class Application(Resource):
         return _Found(opened, NOWHERE, {}, problem)
 
     def _nearest(self, path: str) -> str | None:
-        known = {one.path for one in (*self.paths, *self._beside)}
+        known = {path_row.path for path_row in (*self.paths, *self._beside)}
         similar = nearest_path(path, known)
         return similar if similar is None or similar.isprintable() else None
 

@@ -95,7 +95,7 @@ def decode_json(text: bytes | str, kind: Any = Any) -> Any:
         raise ValueError(_TOO_DEEP) from None
     level = [value]
     for _ in range(MAX_DEPTH):
-        level = [one for part in level for one in _parts_of(part)]
+        level = [inner for part in level for inner in _parts_of(part)]
         if not level:
             return value
     raise ValueError(_TOO_DEEP)

@@ -44,7 +44,7 @@ def nearest_path(path: str, patterns: Iterable[str]) -> str | None:
 def _are_similar(segments: Iterable[str], others: Iterable[str]) -> bool:
     """Return whether each pair of segments is similar, since paths have most of them in common."""
     pairs = zip(segments, others, strict=True)
-    return all(one == other or nearest_word(one, [other]) for one, other in pairs)
+    return all(word == other or nearest_word(word, [other]) for word, other in pairs)
 
 
 def _fill(pattern: Sequence[str], sent: Sequence[str]) -> tuple[str, Sequence[str], Sequence[str]]:

@@ -34,16 +34,16 @@ class WatchBudgets(ListBudgets):
 
     async def take(self, wanted: list[tuple[Blocklist, int]]) -> list[bool]:  # type: ignore[override]
         """Count questions. Return false for each blocklist whose share is used up today."""
-        asked = await self.asked_today([one for one, _ in wanted])
+        asked = await self.asked_today([blocklist for blocklist, _ in wanted])
 
         def is_left(one: Blocklist, questions: int) -> bool:
             limit = self.limit_of(one)
             return limit is None or asked[one.zone] + questions <= SHARE_OF_BUDGETS * limit
 
-        left = [is_left(*one) for one in wanted]
+        left = [is_left(*pair) for pair in wanted]
         counted = [
-            (one, questions if may else 0)
-            for (one, questions), may in zip(wanted, left, strict=True)
+            (blocklist, questions if may else 0)
+            for (blocklist, questions), may in zip(wanted, left, strict=True)
         ]
         taken = await super().take(counted)
         return [may and is_taken for may, is_taken in zip(left, taken, strict=True)]
@@ -106,9 +106,9 @@ class CollectFacts:
         )
         probes = found.evidence.starttls.probes
         is_port_open = False
-        if any(one.outcome is ProbeOutcome.UNREACHABLE for one in probes):
+        if any(probe.outcome is ProbeOutcome.UNREACHABLE for probe in probes):
             # If another host of the domain was reached, the port is open as well.
-            is_port_open = any(one.outcome.is_determined for one in probes) or (
+            is_port_open = any(probe.outcome.is_determined for probe in probes) or (
                 await self._prober.outbound_port() is OutboundPort.OPEN
             )
         return facts_of_domain(

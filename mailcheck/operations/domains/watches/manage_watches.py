@@ -94,13 +94,13 @@ class AlertReceivers:
     ) -> tuple[Webhook, ...]:
         """Return the receivers that the account did not have before."""
         self.note_change()
-        found = [await self._store.find(account_id, one.id) for one in receivers]
-        return tuple(one for one in found if one is not None)
+        found = [await self._store.find(account_id, receiver.id) for receiver in receivers]
+        return tuple(webhook for webhook in found if webhook is not None)
 
     async def of(self, account_id: AccountId, urls: Sequence[str]) -> list[Webhook]:
         """Return the receivers that a watch names, in its order, without deleted ones."""
         known = await self._store.of_account(account_id) if urls else []
-        stored = {one.url: one for one in known if one.is_of_watches}
+        stored = {webhook.url: webhook for webhook in known if webhook.is_of_watches}
         return [stored[url] for url in urls if url in stored]
 
     def note_change(self) -> None:
@@ -188,7 +188,9 @@ class ManageWatches:
             except ExpectedFailure as failure:
                 return failure
 
-        outcomes: list[SavedWatch | ExpectedFailure] = await run_all(*(add(*one) for one in wanted))
+        outcomes: list[SavedWatch | ExpectedFailure] = await run_all(
+            *(add(*pair) for pair in wanted)
+        )
         self._hint()
         return outcomes
 
@@ -344,7 +346,7 @@ class ManageWatches:
         """
         checked = self._checked(kind, settings)
         receivers = await self._receivers.read(account_id, settings.alert_to)
-        return replace(checked, alert_to=tuple(one.url for one in receivers)), receivers
+        return replace(checked, alert_to=tuple(receiver.url for receiver in receivers)), receivers
 
     def _checked(self, kind: WatchKind, settings: WatchSettings) -> WatchSettings:
         """Return the normalised settings.
@@ -363,10 +365,10 @@ class ManageWatches:
         if len(addresses) > MAX_ADDRESSES:
             raise InvalidParameter("addresses", f"at most {MAX_ADDRESSES} addresses are allowed")
         parsed = [
-            str(parse_host_address(one, name="addresses", allow_private=self._allow_private))
-            for one in addresses
+            str(parse_host_address(address, name="addresses", allow_private=self._allow_private))
+            for address in addresses
         ]
-        named = [parse_selector(one, name="selectors") for one in selectors]
+        named = [parse_selector(selector, name="selectors") for selector in selectors]
         return replace(
             settings,
             selectors=tuple(dict.fromkeys(named)),

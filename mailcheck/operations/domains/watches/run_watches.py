@@ -124,7 +124,9 @@ class RunWatches(QueueWorker[WatchId, Watch]):
             next_run_at,
             write_state(compared.state),
             compared.changes,
-            tuple((AlertId(new_short_id(self._random_bytes)), one) for one in compared.raised),
+            tuple(
+                (AlertId(new_short_id(self._random_bytes)), raised) for raised in compared.raised
+            ),
             compared.ended,
             compared.score,
             len(list(compared.state.problems)),

@@ -87,10 +87,10 @@ class SendAlerts:
         now = self._clock.seconds()
         self._sent_at = {to: at for to, at in self._sent_at.items() if now - at < PAUSE}
         mails: dict[_Receivers, list[Alert]] = {}
-        for one in await self._store.pending_alerts(AT_ONCE):
-            to = one.mailbox_name, tuple(sorted(map(receiver_key, one.alert_to)))
-            if to not in self._sent_at and not (one.quiet and one.quiet.holds(self._now())):
-                mails.setdefault(to, []).append(one.alert)
+        for alert in await self._store.pending_alerts(AT_ONCE):
+            to = alert.mailbox_name, tuple(sorted(map(receiver_key, alert.alert_to)))
+            if to not in self._sent_at and not (alert.quiet and alert.quiet.holds(self._now())):
+                mails.setdefault(to, []).append(alert.alert)
         for to, alerts in mails.items():
             sent = alerts[:MOST_IN_MAIL]
             self._sent_at[to] = now
@@ -191,5 +191,5 @@ def _said(alert: Alert) -> str:
 
 def _line(text: str) -> str:
     """Replace control characters and line breaks, since others control parts of the text."""
-    plain = "".join(one if one.isprintable() else " " for one in text)
+    plain = "".join(character if character.isprintable() else " " for character in text)
     return " ".join(plain.encode("utf-8", "replace").decode().split())

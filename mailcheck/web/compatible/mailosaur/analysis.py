@@ -23,8 +23,10 @@ _LISTED: Mapping[ListingStatus, str] = {
 
 def render_spam(report: MailReport) -> Json:
     """Render the deductions of a report as rules. As with SpamAssassin, fewer points are better."""
-    score = sum(one.points for one in report.deductions)
-    rules = [_rule(one.id, one.points, one.meaning) for one in report.deductions]
+    score = sum(deduction.points for deduction in report.deductions)
+    rules = [
+        _rule(deduction.id, deduction.points, deduction.meaning) for deduction in report.deductions
+    ]
     return {"score": round(score, 1), "spamFilterResults": {"spamAssassin": rules}}
 
 
@@ -36,13 +38,18 @@ def render_deliverability(report: MailReport) -> Json:
     return {
         "spf": _verdict(spf.result, spf.detail, spf.record, {}),
         "dkim": [
-            _verdict(one.result, one.detail, None, {"d": one.domain, "s": one.selector})
-            for one in checks.dkim.signatures
+            _verdict(
+                signature.result,
+                signature.detail,
+                None,
+                {"d": signature.domain, "s": signature.selector},
+            )
+            for signature in checks.dkim.signatures
         ],
         "dmarc": _verdict(dmarc.result, dmarc.detail, dmarc.record, _tags_of(dmarc.record or "")),
         "blockLists": [
-            {"id": one.zone, "name": one.name, "result": _LISTED[one.status]}
-            for one in checks.blacklist.listings
+            {"id": listing.zone, "name": listing.name, "result": _LISTED[listing.status]}
+            for listing in checks.blacklist.listings
         ],
         "content": {
             **{name: name in active for name in ("embed", "iframe", "object", "script")},
@@ -81,5 +88,5 @@ def _filter(found: ContentCheck) -> Json:
     result = "Timeout"
     if found.spam is not None:
         result = "Fail" if found.spam else "Pass"
-    rules = [_rule(one.name, one.points, one.description) for one in found.rules]
+    rules = [_rule(rule.name, rule.points, rule.description) for rule in found.rules]
     return {"score": found.score or 0.0, "result": result, "rules": rules}

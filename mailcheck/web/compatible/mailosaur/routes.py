@@ -148,7 +148,7 @@ class Mailosaur(Struct, frozen=True):
         require_release(self._release, BAD_REQUEST)
         message = await self._messages.message(call.caller, call.path["id"])
         recipients = ",".join(filter(None, (call.request.to, call.request.cc))).split(",")
-        chosen = [one.strip() for one in recipients]
+        chosen = [recipient.strip() for recipient in recipients]
         await self._release.release(message, chosen, call.caller.actor)
         return await self._reply(call, message)
 
@@ -247,8 +247,10 @@ class Mailosaur(Struct, frozen=True):
         size, page = request.items_per_page, request.page
         if len(filters) == 1:
             return (await self._messages.page(caller, filters[0], size, page)).messages
-        lists = [await self._messages.page(caller, one, size * (page + 1)) for one in filters]
-        found = {one.summary.id: one for some in lists for one in some.messages}
+        lists = [
+            await self._messages.page(caller, filter_, size * (page + 1)) for filter_ in filters
+        ]
+        found = {message.summary.id: message for some in lists for message in some.messages}
         newest = sorted(found.values(), key=lambda one: -one.summary.position)
         return newest[size * page : size * (page + 1)]
 
@@ -410,7 +412,7 @@ _ROUTES: Sequence[Route[Any]] = (
     Route("GET", f"{_USAGE}/limits", Mailosaur.limits, NoParameters, costs.FREE, _READ),
     Route("GET", f"{_USAGE}/transactions", Mailosaur.days, NoParameters, costs.FREE, _READ),
     # With 400, the clients print the reason.
-    *(not_offered(*one, 400) for one in _REFUSED),
+    *(not_offered(*row, 400) for row in _REFUSED),
 )
 
 MAILOSAUR = make_facade(

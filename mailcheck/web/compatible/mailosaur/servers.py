@@ -52,9 +52,9 @@ class KeepServers(Struct, frozen=True):
         """List the servers with mail among the newest tags, in the order of their names."""
         overview = await self._read.overview(caller.account_id, caller.rights.tags)
         counts: Counter[str] = Counter()
-        for one in overview.tags:
-            if _OF_A_SERVER.match(one.tag):
-                counts[fold_tag(server_of(one.tag))] += one.message_count
+        for tag in overview.tags:
+            if _OF_A_SERVER.match(tag.tag):
+                counts[fold_tag(server_of(tag.tag))] += tag.message_count
         found = [
             Server(server_id, await self._name(caller, server_id) or server_id, count)
             for server_id, count in counts.items()

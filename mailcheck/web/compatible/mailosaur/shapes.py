@@ -25,14 +25,14 @@ def render_list(found: Sequence[ListedMessage]) -> Json:
     return {
         "items": [
             {
-                **_head(one.summary),
-                "to": [_address("", one.summary.recipient)],
+                **_head(message.summary),
+                "to": [_address("", message.summary.recipient)],
                 "cc": [],
                 "bcc": [],
-                "summary": one.extracted.snippet,
-                "attachments": one.extracted.attachment_count,
+                "summary": message.extracted.snippet,
+                "attachments": message.extracted.attachment_count,
             }
-            for one in found
+            for message in found
         ]
     }
 
@@ -49,11 +49,13 @@ def render_message(message: StoredMessage, outline: Outline, base: str) -> Json:
         "html": {
             "body": content.html,
             "links": [
-                {"href": one.url, "text": one.text if one.has_text else None}
-                for one in outline.anchors
+                {"href": anchor.url, "text": anchor.text if anchor.has_text else None}
+                for anchor in outline.anchors
             ],
             "codes": _codes(content.codes, content.html),
-            "images": [{"src": one.source, "alt": one.alternative} for one in outline.pictures],
+            "images": [
+                {"src": picture.source, "alt": picture.alternative} for picture in outline.pictures
+            ],
         },
         "text": {
             "body": content.text,
@@ -62,7 +64,8 @@ def render_message(message: StoredMessage, outline: Outline, base: str) -> Json:
             "images": [],
         },
         "attachments": [
-            _file(join_file_id(summary.id, one.id), one, base) for one in content.attachments
+            _file(join_file_id(summary.id, attachment.id), attachment, base)
+            for attachment in content.attachments
         ],
         "metadata": {
             "headers": [{"field": name, "value": value} for name, value in content.header_list],
@@ -91,7 +94,7 @@ def _address(name: str, email: str) -> Json:
 
 
 def _people(people: Sequence[Person]) -> list[Json]:
-    return [_address(one.name, one.address) for one in people]
+    return [_address(person.name, person.address) for person in people]
 
 
 def _file(file_id: str, one: AttachmentFacts, base: str) -> Json:

@@ -57,7 +57,7 @@ class OpenAdmission(Struct, frozen=True):
             denied = await self._access.authenticate(request, _wrong_password)
             assert isinstance(denied, Denied)
             raise denied.failure
-        names = (basic_credentials(one)[0] for one in header_values(request, b"Authorization"))
+        names = (basic_credentials(value)[0] for value in header_values(request, b"Authorization"))
         return await self._inbox.caller(client, next(names, ""))
 
     def base(self, request: Request) -> str:
@@ -93,7 +93,7 @@ def _require_own_page(request: Request) -> None:
     sites = header_values(request, b"Sec-Fetch-Site")
     modes = header_values(request, b"Sec-Fetch-Mode")
     is_link = request.method in (b"GET", b"HEAD") and modes == ["navigate"]
-    if not is_link and any(one.strip().lower() in _OTHER_SITES for one in sites):
+    if not is_link and any(site.strip().lower() in _OTHER_SITES for site in sites):
         raise NotPermitted("pages of other sites may not use this listener")
 
 
@@ -109,7 +109,7 @@ def _name_of(host: str) -> str:
 
 def _has_password(request: Request, passwords: Passwords) -> bool:
     sent = header_values(request, b"Authorization")
-    return any(passwords.allows(*basic_credentials(one)) for one in sent)
+    return any(passwords.allows(*basic_credentials(value)) for value in sent)
 
 
 def _wrong_password() -> str:

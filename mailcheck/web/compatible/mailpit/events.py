@@ -166,12 +166,12 @@ class EventSockets:
         if len(mails) > MAX_TOLD:
             self._put(account_id, PRUNE, STATISTICS)
         else:
-            events = [_event(kind, {"ID": one, **more}) for one in mails]
+            events = [_event(kind, {"ID": mail, **more}) for mail in mails]
             self._put(account_id, *events, STATISTICS)
 
     def _put(self, account_id: AccountId, *events: bytes) -> None:
-        for one in self._open.get(account_id, ()):
-            one.put(*events)
+        for queue in self._open.get(account_id, ()):
+            queue.put(*events)
 
     def _leave(self, account_id: AccountId, queue: EventQueue) -> None:
         self._open[account_id].discard(queue)

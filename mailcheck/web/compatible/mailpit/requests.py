@@ -142,7 +142,7 @@ def mail_of(request: SendMessage, stamp: Stamp) -> SubmittedMail:
         author=_person("From", request.from_),
         to=_people("To", request.to),
         cc=_people("Cc", request.cc),
-        bcc=tuple(make_person("Bcc", "", one) for one in request.bcc),
+        bcc=tuple(make_person("Bcc", "", address) for address in request.bcc),
         reply_to=_people("ReplyTo", request.reply_to),
         subject=request.subject,
         text=request.text if request.text or not request.html else None,
@@ -181,7 +181,7 @@ def _person(name: str, given: NamedAddress) -> Person:
 
 
 def _people(name: str, given: Sequence[NamedAddress]) -> tuple[Person, ...]:
-    return tuple(_person(name, one) for one in given)
+    return tuple(_person(name, address) for address in given)
 
 
 def _file(given: SentFile) -> File:

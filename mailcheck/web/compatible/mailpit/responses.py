@@ -50,7 +50,7 @@ def render_list(found: MailList, start: int, tags: Sequence[str]) -> Json:
         "messages_unread": found.matches.unread,
         "start": start,
         "tags": tags,
-        "messages": [render_summary(one) for one in found.mails],
+        "messages": [render_summary(mail) for mail in found.mails],
     }
 
 
@@ -76,8 +76,8 @@ def render_message(mail: Mail, details: Details) -> Json:
     content = mail.message.content
     fields = {name.lower(): value for name, value in reversed(content.header_list)}
     files: dict[bool, list[Json]] = {True: [], False: []}
-    for one in content.attachments:
-        files[one.id in details.inline].append(_attachment(one, details.digests))
+    for attachment in content.attachments:
+        files[attachment.id in details.inline].append(_attachment(attachment, details.digests))
     return {
         **_head(mail),
         "Read": True,
@@ -95,7 +95,7 @@ def _head(mail: Mail) -> Json:
     """Return what lists and whole messages have in common."""
     summary, content = mail.message.summary, mail.message.content
     header = summary.header
-    hidden = [_address("", one) for one in mail.hidden_recipients]
+    hidden = [_address("", recipient) for recipient in mail.hidden_recipients]
     return {
         "ID": mail.id,
         "MessageID": content.message_id.strip("<>") or _own_message_id(mail),
@@ -117,7 +117,7 @@ def _own_message_id(mail: Mail) -> str:
 
 
 def _people(people: Sequence[Person]) -> list[Json]:
-    return [_address(one.name, one.address) for one in people]
+    return [_address(person.name, person.address) for person in people]
 
 
 def _address(name: str, address: str) -> Json:
@@ -157,7 +157,7 @@ def render_headers(mail: Mail, fields: Fields) -> Mapping[str, list[str]]:
     """Render all header fields, by names as Go writes them, with those that Mailpit adds."""
     found: dict[str, list[str]] = {}
     for name, value in fields:
-        found.setdefault("-".join(one.capitalize() for one in name.split("-")), []).append(value)
+        found.setdefault("-".join(part.capitalize() for part in name.split("-")), []).append(value)
     found["Return-Path"] = [f"<{mail.message.envelope_sender}>"]
     found.setdefault("Message-Id", [f"<{_own_message_id(mail)}>"])
     if mail.hidden_recipients:
@@ -167,12 +167,12 @@ def render_headers(mail: Mail, fields: Fields) -> Mapping[str, list[str]]:
 
 def render_html_check(compatibility: checks.Compatibility, html: str) -> Json:
     """Render the support of mail clients, as percentages of them and of the HTML elements."""
-    warnings = [_warning(one) for one in compatibility.findings]
-    scores = [one["Score"] for one in warnings]
-    nodes = max(len(_TAG.findall(html)), sum(one["Found"] for one in scores), 1)
+    warnings = [_warning(finding) for finding in compatibility.findings]
+    scores = [warning["Score"] for warning in warnings]
+    nodes = max(len(_TAG.findall(html)), sum(score["Found"] for score in scores), 1)
 
     def total(name: str) -> float:
-        return float(round(sum(one[name] * one["Found"] for one in scores) / nodes, 2))
+        return float(round(sum(score[name] * score["Found"] for score in scores) / nodes, 2))
 
     partial, unsupported = total("Partial"), total("Unsupported")
     return {
@@ -184,7 +184,7 @@ def render_html_check(compatibility: checks.Compatibility, html: str) -> Json:
             "Unsupported": unsupported,
         },
         "Warnings": warnings,
-        "Platforms": {one.family: [one.family] for one in compatibility.clients},
+        "Platforms": {client.family: [client.family] for client in compatibility.clients},
     }
 
 
@@ -226,8 +226,8 @@ def _result_of(client: str, support: str, note_number: str) -> Json:
 
 def render_links(found: Sequence[LinkCheck], follow: bool) -> Json:
     """Render the statuses of links: of the first answer, or of the last redirect."""
-    links = [_link(one, follow) for one in found]
-    broken = [one for one in links if not 0 < one["StatusCode"] < 400]
+    links = [_link(check, follow) for check in found]
+    broken = [link for link in links if not 0 < link["StatusCode"] < 400]
     return {"Errors": len(broken), "Links": links}
 
 
@@ -247,7 +247,7 @@ def render_spam_check(outcome: FilterOutcome) -> Json:
     if isinstance(outcome, FilterUnavailable):
         return {"IsSpam": False, "Error": outcome.reason, "Score": 0.0, "Rules": None}
     rules = [
-        {"Score": one.points, "Name": one.name, "Description": one.description}
-        for one in outcome.rules
+        {"Score": rule.points, "Name": rule.name, "Description": rule.description}
+        for rule in outcome.rules
     ]
     return {"IsSpam": outcome.is_spam, "Error": "", "Score": outcome.points, "Rules": rules}

@@ -170,7 +170,7 @@ class Mailpit(Struct, frozen=True):
         """GET /api/v1/message/{id}/link-check."""
         message = (await self._mail(call)).message
         checks = await self._inbox.check.of_message(message)
-        urls = [one.url for one in checks.links][:100]
+        urls = [link.url for link in checks.links][:100]
         found = await self._inbox.check_links.check(call.caller.account_id, checks, urls, "HEAD")
         follows = call.request.follow in ("true", "1")
         return json_reply(responses.render_links(found, follows))
@@ -222,15 +222,15 @@ class Mailpit(Struct, frozen=True):
 
     async def set_tags(self, call: Call[SetTags]) -> Reply:
         """PUT /api/v1/tags."""
-        caller, mails = call.caller, [DeliveryId(one) for one in call.request.ids]
+        caller, mails = call.caller, [DeliveryId(mail_id) for mail_id in call.request.ids]
         await self._keywords.replace(caller, mails, call.request.tags)
         if len(mails) > MAX_TOLD:
             self._sockets.tell_pruned(caller.account_id)
             return OK
-        for one in mails:
+        for mail in mails:
             with suppress(MessageNotFound):
-                tags = (await self._inbox.mails.mail(caller, one)).tags
-                self._sockets.tell_changed(caller.account_id, one, tags=tags)
+                tags = (await self._inbox.mails.mail(caller, mail)).tags
+                self._sockets.tell_changed(caller.account_id, mail, tags=tags)
         return OK
 
     async def rename_tag(self, call: Call[RenameTag]) -> Reply:
@@ -299,7 +299,7 @@ class Mailpit(Struct, frozen=True):
         if not self._chaos.is_on:
             raise RefusedAsProduct(_NO_CHAOS, BAD_REQUEST)
         return json_reply(
-            {name.title(): one for name, one in (await self._chaos.triggers()).items()}
+            {name.title(): trigger for name, trigger in (await self._chaos.triggers()).items()}
         )
 
     async def set_chaos(self, call: Call[SetChaos]) -> Reply:
@@ -394,7 +394,7 @@ class Mailpit(Struct, frozen=True):
         """Return all tags in order, with the numbers of their messages."""
         overview = await self._inbox.read.overview(caller.account_id, caller.rights.tags)
         counts: dict[str, int] = await self._keywords.counts(caller)
-        counts |= {one.tag: one.message_count for one in overview.tags if one.tag}
+        counts |= {tag.tag: tag.message_count for tag in overview.tags if tag.tag}
         return dict(sorted(counts.items(), key=lambda one: one[0].casefold()))
 
 

@@ -18,7 +18,7 @@ _TAGS = (
     *("STYLE", "TITLE", "B", "BODY", "BR", "P"),
 )
 _HTML = re.compile(
-    rb"[\t\n\f\r ]*<(?:(?:%s)[ >]|!--)" % b"|".join(one.encode() for one in _TAGS), re.I
+    rb"[\t\n\f\r ]*<(?:(?:%s)[ >]|!--)" % b"|".join(tag.encode() for tag in _TAGS), re.I
 )
 _XML = re.compile(rb"[\t\n\f\r ]*<\?xml")
 _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
@@ -77,7 +77,7 @@ def sniff_type(data: bytes) -> str:
         return HTML
     if _XML.match(data):
         return XML
-    for one in _SIGNATURES:
-        if data.startswith(one.data, one.offset) and data.startswith(one.start):
-            return one.media_type
+    for signature in _SIGNATURES:
+        if data.startswith(signature.data, signature.offset) and data.startswith(signature.start):
+            return signature.media_type
     return UNKNOWN if _BINARY.search(data) else TEXT

@@ -48,7 +48,7 @@ def read_key(request: Request) -> str:
 
     :raises InvalidCredentials: there is none.
     """
-    found = [one.strip() for one in header_values(request, b"X-API-Key") if one.strip()]
+    found = [value.strip() for value in header_values(request, b"X-API-Key") if value.strip()]
     if not found:
         raise InvalidCredentials("an API key is missing: send it as x-api-key")
     return found[0]
@@ -264,7 +264,7 @@ _ROUTES: Sequence[Route[Any]] = (
         "DELETE", f"{_INBOX}{_HOOK}", MailSlurp.delete_webhook, NoParameters, costs.SMALL, _HOOKS
     ),
     *(not_offered(method, path, SENDS_NOTHING) for method, path in _SENDING),
-    *(not_offered(*one) for one in _ELSEWHERE),
+    *(not_offered(*row) for row in _ELSEWHERE),
     not_offered("POST", "/waitForLatestSms", _NO_SMS),
     not_offered("POST", "/waitForSms", _NO_SMS),
     not_offered("POST", "/waitForAIMessage", _NO_AI),

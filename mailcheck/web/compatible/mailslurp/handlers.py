@@ -288,7 +288,7 @@ class MailSlurp(Struct, frozen=True):
     async def wait_for_count(self, call: Call[FindEmails]) -> Reply:
         """GET /waitForEmailCount and others: return the list when it has enough messages."""
         found = await self._wait(call, call.request.count, "DESC")
-        return json_reply([render_preview(one) for one in found])
+        return json_reply([render_preview(message) for message in found])
 
     async def list_of_inbox(self, call: Call[FindEmails]) -> Reply:
         """GET /inboxes/{id}/emails: return the newest messages, held for ``minCount``."""
@@ -300,14 +300,14 @@ class MailSlurp(Struct, frozen=True):
             lambda one: len(one) >= max(1, request.min_count),
             seconds,
         )
-        return json_reply([render_preview(one) for one in found])
+        return json_reply([render_preview(message) for message in found])
 
     async def page(self, call: Call[FindEmails]) -> Reply:
         """GET /emails and /inboxes/{id}/emails/paginated."""
         caller, request = call.caller, call.request
         wanted = _filter(caller, request, call.path.get("id") or request.inbox_id)
         listed = await self._messages.page(caller, wanted, request.most, request.page)
-        found = [render_preview(one) for one in await self._load(listed)]
+        found = [render_preview(message) for message in await self._load(listed)]
         return json_reply(render_page(found, listed.total, request.page, request.most))
 
     async def count(self, call: Call[OfInbox]) -> Reply:
@@ -401,15 +401,15 @@ class MailSlurp(Struct, frozen=True):
         """GET /emails/{id}/attachments."""
         message = await self._message(call)
         found = message.content.attachments
-        return json_reply([render_file(message.summary.id, one) for one in found])
+        return json_reply([render_file(message.summary.id, attachment) for attachment in found])
 
     async def file_facts(self, call: Call[NoParameters]) -> Reply:
         """GET /attachments/{file}/metadata and /emails/{id}/attachments/{file}/metadata."""
         message_id, attachment_id = split_file_id(call.path["file"])
         message = await self._messages.message(call.caller, message_id)
-        for one in message.content.attachments:
-            if one.id == attachment_id:
-                return json_reply(render_file(message_id, one))
+        for attachment in message.content.attachments:
+            if attachment.id == attachment_id:
+                return json_reply(render_file(message_id, attachment))
         raise AttachmentNotFound(f"the message has no attachment {attachment_id[:100]!r}")
 
     async def file(self, call: Call[NoParameters]) -> Reply:
@@ -460,7 +460,9 @@ class MailSlurp(Struct, frozen=True):
         """Return the webhooks of the inbox in the path, or all."""
         found = await self._webhooks.of_account(call.caller.account_id)
         inbox_id = call.path.get("id")
-        return [render_webhook(one) for one in found if inbox_id in (None, one.wanted.tag)]
+        return [
+            render_webhook(webhook) for webhook in found if inbox_id in (None, webhook.wanted.tag)
+        ]
 
     async def webhook(self, call: Call[NoParameters]) -> Reply:
         """GET /webhooks/{hook}."""
@@ -511,14 +513,18 @@ class MailSlurp(Struct, frozen=True):
         inbox_id = _require_inbox(caller, inbox_id or request.inbox_id)
         listed = await self._messages.page(caller, _filter(caller, request, inbox_id), MAX_EMAILS)
         loaded = await self._load(listed)
-        found = [one for one in loaded if await self._matches(one, request)][: request.most]
+        found = [message for message in loaded if await self._matches(message, request)][
+            : request.most
+        ]
         return found[::-1] if (request.sort or request.sort_direction or sort) == "ASC" else found
 
     async def _load(self, listed: MessageList) -> list[StoredMessage]:
         found = []
-        for one in listed.messages:
+        for message in listed.messages:
             with suppress(MessageNotFound):  # deleted since the page was read
-                found.append(await self._read.message(one.summary.account_id, one.summary.id))
+                found.append(
+                    await self._read.message(message.summary.account_id, message.summary.id)
+                )
         return found
 
     async def _matches(self, message: StoredMessage, request: FindEmails) -> bool:
@@ -545,11 +551,11 @@ class MailSlurp(Struct, frozen=True):
     async def _inboxes(self, caller: Caller, size: int, page: int = 0) -> tuple[list[Json], int]:
         """Return a page of inboxes, one for each of the newest tags, and the number of all."""
         overview = await self._read.overview(caller.account_id, caller.rights.tags)
-        tags = [one for one in overview.tags if one.tag != UNTAGGED]
+        tags = [tag for tag in overview.tags if tag.tag != UNTAGGED]
         name = overview.state.mailbox_name
         shown = [
-            await self._show(caller, name, one.tag, one.latest_at)
-            for one in tags[size * page : size * (page + 1)]
+            await self._show(caller, name, tag.tag, tag.latest_at)
+            for tag in tags[size * page : size * (page + 1)]
         ]
         return shown, len(tags)
 
@@ -593,7 +599,7 @@ def _filter(caller: Caller, request: FindEmails, inbox_id: str | None) -> Messag
     before = parse_time("before", request.before)
     if before is not None:
         terms.append(Term(Field.OLDER, before + 1))
-    files = [one.value == "TRUE" for one in request.conditions]
+    files = [condition.value == "TRUE" for condition in request.conditions]
     return MessageFilter(
         tag=_require_inbox(caller, inbox_id) if inbox_id else None,
         since=parse_time("since", request.since),
@@ -613,4 +619,8 @@ def _texts_of(message: StoredMessage, field: str) -> Sequence[str]:
         return [f"{name}: {value}" for name, value in content.header_list]
     people = content.people_in(field.lower())
     own = [message.summary.recipient] if field == "TO" else []
-    return [*own, *(one.address for one in people), *(one.name for one in people if one.name)]
+    return [
+        *own,
+        *(person.address for person in people),
+        *(person.name for person in people if person.name),
+    ]

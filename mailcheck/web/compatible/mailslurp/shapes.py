@@ -66,7 +66,7 @@ def render_preview(message: StoredMessage) -> Json:
     summary, content, header = message.summary, message.content, message.summary.header
     at = format_instant(summary.received_at)
     people = {name: content.people_in(name) for name in ("to", "cc", "bcc")}
-    addresses = {name: [one.address for one in found] for name, found in people.items()}
+    addresses = {name: [person.address for person in found] for name, found in people.items()}
     answered = (value for name, value in content.header_list if name.lower() == "in-reply-to")
     body = body_of(message).encode("utf-8", "replace")
     return {
@@ -79,8 +79,12 @@ def render_preview(message: StoredMessage) -> Json:
         **addresses,
         "to": addresses["to"] or [summary.recipient],
         "sender": _recipient(Person("from", header.author_address, header.author_name)),
-        "recipients": {name: [_recipient(one) for one in some] for name, some in people.items()},
-        "attachments": [join_file_id(summary.id, one.id) for one in content.attachments],
+        "recipients": {
+            name: [_recipient(person) for person in some] for name, some in people.items()
+        },
+        "attachments": [
+            join_file_id(summary.id, attachment.id) for attachment in content.attachments
+        ],
         "createdAt": at,
         "updatedAt": at,
         "read": summary.is_read,

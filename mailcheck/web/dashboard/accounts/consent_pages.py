@@ -108,7 +108,7 @@ class ConsentPages(Struct, frozen=True):
         failure: ExpectedFailure | None = None,
     ) -> Reply:
         accounts = await self._grants.offered(visit.visitor)
-        shown = {one.id for one in accounts}
+        shown = {account.id for account in accounts}
         wanted = visit.form.text("account") or visit.nearest
         return self._renderer.page(
             visit,

@@ -137,7 +137,7 @@ class ProjectPages(Struct, frozen=True):
     async def set_role(self, visit: Visit) -> Reply:
         """POST /project/members/<account_id>/role: role."""
         project, role = _project(visit), _read_role(visit)
-        known = {one.account_id for one in await self._projects.members(project)}
+        known = {member.account_id for member in await self._projects.members(project)}
         account_id = AccountId(visit.path["account_id"])
         if account_id not in known:
             raise AccountNotFound("this person is not a member of the project")

@@ -74,10 +74,10 @@ class WebhookPages(Struct, frozen=True):
         account = visit.account
         webhooks = await self._webhooks.all_shown(account.id)
         ids = {
-            one.event_id: MessageId(one.event_id.removeprefix(MESSAGE_EVENT))
+            delivery.event_id: MessageId(delivery.event_id.removeprefix(MESSAGE_EVENT))
             for shown in webhooks
-            for one in shown.deliveries
-            if one.event_id.startswith(MESSAGE_EVENT)
+            for delivery in shown.deliveries
+            if delivery.event_id.startswith(MESSAGE_EVENT)
         }
         subjects = await self._inbox.subjects(account.id, list(set(ids.values())))
         return self._renderer.page(
@@ -85,10 +85,14 @@ class WebhookPages(Struct, frozen=True):
             "webhooks.html",
             error=form.failure,
             webhooks=webhooks,
-            message_ids={event: one for event, one in ids.items() if one in subjects},
+            message_ids={
+                event: message_id for event, message_id in ids.items() if message_id in subjects
+            },
             subjects=subjects,
             checks=await self._budget.peek(account.id),
-            filters={one.webhook.id: describe_filter(one.webhook.wanted) for one in webhooks},
+            filters={
+                webhook.webhook.id: describe_filter(webhook.webhook.wanted) for webhook in webhooks
+            },
             webhook_form=form,
             longest_url=LONGEST_URL,
             event_providers=EVENT_PROVIDERS,

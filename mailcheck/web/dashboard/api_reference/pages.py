@@ -81,7 +81,7 @@ class AnswerPages:
         budget: CheckBudget,
         renderer: Renderer,
     ) -> None:
-        self._routes = {one.operation.id: one for one in routes if can_be_tried(one)}
+        self._routes = {route.operation.id: route for route in routes if can_be_tried(route)}
         self._inbox = inbox
         self._tests = tests
         self._budget = budget
@@ -153,8 +153,8 @@ class AnswerPages:
         account_id = visit.account.id
         if name == "message_id":
             found = await self._inbox.page(account_id, MessageFilter(), 1, 1)
-            for one in found.messages:
-                return one.summary.id
+            for message in found.messages:
+                return message.summary.id
         if name == "test_id":
             for listed in (await self._tests.page(account_id, 1, 1)).entries:
                 return listed.test.id

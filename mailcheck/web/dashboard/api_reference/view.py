@@ -48,11 +48,11 @@ def describe_type(schema: Mapping[str, Any]) -> Markup:
         name = schema["$ref"].removeprefix(_PREFIX)
         return Markup('<a href="types#schema-{0}">{0}</a>').format(name)
     if "anyOf" in schema:
-        return Markup(" or ").join(describe_type(one) for one in schema["anyOf"])
+        return Markup(" or ").join(describe_type(member) for member in schema["anyOf"])
     if "const" in schema:
         return _code(schema["const"])
     if "enum" in schema:
-        return Markup(", ").join(_code(one) for one in schema["enum"])
+        return Markup(", ").join(_code(value) for value in schema["enum"])
     kind = schema.get("type", "any")
     if kind == "array":
         return Markup("array of {}").format(describe_type(schema.get("items", {})))
@@ -83,9 +83,9 @@ def _inner(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
     if schema.get("type") == "array":
         inner, ending = _inner(schema.get("items", {}))
         return inner, f"[]{ending}"
-    for one in schema.get("anyOf", ()):
-        if "properties" in one:
-            return one, ""
+    for member in schema.get("anyOf", ()):
+        if "properties" in member:
+            return member, ""
     return schema, ""
 
 
@@ -105,9 +105,9 @@ def _plain(value: Any) -> str:
 def shorten(value: Any, at_most: int = 2) -> Any:
     """Shorten the lists of an example, and append the number of entries left out."""
     if isinstance(value, Mapping):
-        return {name: shorten(one, at_most) for name, one in value.items()}
+        return {name: shorten(item, at_most) for name, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
-        shown = [shorten(one, at_most) for one in value[:at_most]]
+        shown = [shorten(item, at_most) for item in value[:at_most]]
         left = len(value) - at_most
         return [*shown, f"... {left} more"] if left > 0 else shown
     return value
@@ -229,7 +229,7 @@ def _view_call(method: str, path: str, operation: Mapping[str, Any], base_url: s
         path=path,
         summary=operation["summary"],
         description=render_code(operation["description"]),
-        parameters=[_view_parameter(one) for one in operation.get("parameters", ())],
+        parameters=[_view_parameter(parameter) for parameter in operation.get("parameters", ())],
         body=_kinds(operation.get("requestBody", {})),
         answers=[
             _view_answer(status, answer)
@@ -265,7 +265,7 @@ def _view_parameter(parameter: Mapping[str, Any]) -> ParameterRow:
 
 def _view_answer(status: str, answer: Mapping[str, Any]) -> AnswerRow:
     contents = answer.get("content", {}).values()
-    example = next((one["example"] for one in contents if "example" in one), None)
+    example = next((content["example"] for content in contents if "example" in content), None)
     return AnswerRow(
         status,
         render_code(answer["description"]),

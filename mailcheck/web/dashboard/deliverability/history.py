@@ -69,10 +69,10 @@ class History(Struct, frozen=True):
         shown = min(MAX_DATES, last + 1)
         picked = [self.tests[round(place * last / (shown - 1))] for place in range(shown)]
         dated: dict[int, PlottedTest] = {}
-        for one in picked:
-            received_at = one.listed.test.received_at
+        for test in picked:
+            received_at = test.listed.test.received_at
             assert received_at is not None, "only a test with a mail has a score"
-            dated.setdefault(received_at // MINUTE, one)
+            dated.setdefault(received_at // MINUTE, test)
         return list(dated.values())
 
 
@@ -102,19 +102,19 @@ async def find_history(tests: ManageTests, visit: Visit, document: Any) -> Histo
 
 def plot(domain: str, found: Sequence[ListedTest]) -> History:
     """Plot the scores of tests, given newest first, from left to right in time."""
-    scored = [(one, points(one.tenths)) for one in reversed(found) if one.tenths is not None]
+    scored = [(test, points(test.tenths)) for test in reversed(found) if test.tenths is not None]
     step = (100 - 2 * SIDE) / max(1, len(scored) - 1)
     return History(
         domain,
         tuple(
             PlottedTest(
-                one,
+                test,
                 round(SIDE + place * step, 2),
                 _height_of(score),
                 score,
-                level_of(score, is_content_only=one.is_content_only),
+                level_of(score, is_content_only=test.is_content_only),
             )
-            for place, (one, score) in enumerate(scored)
+            for place, (test, score) in enumerate(scored)
         ),
     )
 
@@ -125,30 +125,34 @@ def _height_of(score: float) -> float:
 
 def compare(before: Any, after: Any) -> Comparison:
     """Compare two reports."""
-    old = {one["id"]: one for one in before["deductions"]}
-    now = {one["id"]: one for one in after["deductions"]}
+    old = {deduction["id"]: deduction for deduction in before["deductions"]}
+    now = {deduction["id"]: deduction for deduction in after["deductions"]}
     checks = tuple(
         (name, before["checks"][name], check)
         for name, check in after["checks"].items()
         if name in before["checks"] and _outcome(before["checks"][name]) != _outcome(check)
     )
-    judged = {rule["id"]: rule for one in before["report"]["checklists"] for rule in one["rules"]}
+    judged = {
+        rule["id"]: rule
+        for checklist in before["report"]["checklists"]
+        for rule in checklist["rules"]
+    }
     rules = tuple(
         (checklist["name"], rule["text"], judged[rule["id"]]["result"], rule["result"])
         for checklist in after["report"]["checklists"]
         for rule in checklist["rules"]
         if rule["id"] in judged and judged[rule["id"]]["result"] != rule["result"]
     )
-    answered = {one["receiver"]: one for one in before["report"].get("replies", ())}
+    answered = {reply["receiver"]: reply for reply in before["report"].get("replies", ())}
     replies = tuple(
-        (answered[one["receiver"]], one)
-        for one in after["report"].get("replies", ())
-        if one["receiver"] in answered and _answer(answered[one["receiver"]]) != _answer(one)
+        (answered[reply["receiver"]], reply)
+        for reply in after["report"].get("replies", ())
+        if reply["receiver"] in answered and _answer(answered[reply["receiver"]]) != _answer(reply)
     )
     return Comparison(
-        fixed=tuple(one for name, one in old.items() if name not in now),
-        new=tuple(one for name, one in now.items() if name not in old),
-        kept=tuple(one for name, one in now.items() if name in old),
+        fixed=tuple(value for name, value in old.items() if name not in now),
+        new=tuple(value for name, value in now.items() if name not in old),
+        kept=tuple(value for name, value in now.items() if name in old),
         checks=checks,
         rules=rules,
         replies=replies,
@@ -183,7 +187,7 @@ class ComparisonPages(Struct, frozen=True):
             await self._tests.one(account, visit.path[name]) for name in ("test_id", "other_id")
         ]
         both.sort(key=lambda one: (one.test.received_at or one.test.created_at, one.test.id))
-        reports = [one.report for one in both if one.report is not None]
+        reports = [result.report for result in both if result.report is not None]
         if len(reports) < 2:
             raise NoMailYet("a test without a report cannot be compared: choose completed tests")
         before, after = map(read_document, reports)
@@ -191,8 +195,8 @@ class ComparisonPages(Struct, frozen=True):
             visit,
             "report_changes.html",
             sides=[
-                {"test": one.test, **view_report(document)}
-                for one, document in zip(both, (before, after), strict=True)
+                {"test": result.test, **view_report(document)}
+                for result, document in zip(both, (before, after), strict=True)
             ],
             changes=compare(before, after),
         )

@@ -73,11 +73,15 @@ class DeliverabilityPages(Struct, frozen=True):
             page=page,
             next_query=urlencode({"page": page + 1}) if has_more else "",
             levels={
-                one.test.id: level_of(one.tenths / TENTHS, is_content_only=one.is_content_only)
-                for one in found.entries
-                if one.tenths is not None
+                entry.test.id: level_of(
+                    entry.tenths / TENTHS, is_content_only=entry.is_content_only
+                )
+                for entry in found.entries
+                if entry.tenths is not None
             },
-            addresses={one.test.id: address_of(one.test, self._domain) for one in found.entries},
+            addresses={
+                entry.test.id: address_of(entry.test, self._domain) for entry in found.entries
+            },
         )
 
     async def make(self, visit: Visit) -> Reply:

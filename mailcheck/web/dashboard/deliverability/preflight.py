@@ -58,7 +58,9 @@ class PreflightPages(Struct, frozen=True):
         rows: Rows = []
         try:
             most = MAX_RECORDS + SPARE_ROWS
-            columns = [visit.form.texts(one, most, MAX_VALUE) for one in ("name", "type", "value")]
+            columns = [
+                visit.form.texts(field, most, MAX_VALUE) for field in ("name", "type", "value")
+            ]
             rows = [
                 {"name": name, "type": kind, "value": value}
                 for name, kind, value in zip_longest(*columns, fillvalue="")

@@ -117,7 +117,7 @@ def view_report(document: JsonObject) -> dict[str, Any]:
     ``lost`` is the sum of all deductions in points. It may exceed the maximum score.
     """
     shown: Any = document
-    lost = sum(round(one["points"] * 10) for one in shown["deductions"])
+    lost = sum(round(deduction["points"] * 10) for deduction in shown["deductions"])
     level = level_of(shown["score"], is_content_only=shown.get("contentOnly", False))
     matrix = make_matrix(shown["report"]["checklists"])
     return {
@@ -138,11 +138,11 @@ def view_report(document: JsonObject) -> dict[str, Any]:
 
 def list_issues(shown: Any) -> list[Any]:
     """Return the deductions of a report, and then its problems that take no points off."""
-    charged = {one["id"] for one in shown["deductions"]}
+    charged = {deduction["id"] for deduction in shown["deductions"]}
     free = [
-        one
-        for one in shown["findings"]
-        if one["severity"] in ("error", "warning") and one["id"] not in charged
+        finding
+        for finding in shown["findings"]
+        if finding["severity"] in ("error", "warning") and finding["id"] not in charged
     ]
     return [*shown["deductions"], *free]
 
@@ -162,7 +162,7 @@ def summarize_report(shown: Any, level: str, receivers: Sequence[ReceiverColumn]
         ending = "Delivery cannot be predicted: the mail came from a private address."
     elif not issues:
         # Findings may need a fix without taking points off.
-        left = sum(one["severity"] in ("error", "warning") for one in shown["findings"])
+        left = sum(finding["severity"] in ("error", "warning") for finding in shown["findings"])
         noun = "issue" if left == 1 else "issues"
         rest = f"{left} {noun} without a deduction" if left else "Nothing to fix"
         ending = f"No check takes points off. {rest}."
@@ -176,11 +176,11 @@ def summarize_report(shown: Any, level: str, receivers: Sequence[ReceiverColumn]
             points_lost = first["points"]
             noun = "point" if points_lost == 1 else "points"
             ending += f" The first one takes {points_lost} {noun}."
-    broken = [one for one in receivers if one.broken]
+    broken = [receiver for receiver in receivers if receiver.broken]
     if level != "good" or not broken:
         return Verdict(VERDICTS[level], ending, level)
-    strict = [one for one in broken if one.is_for_all] or broken
-    names = _join_names(list(dict.fromkeys(one.name for one in strict)))
+    strict = [column for column in broken if column.is_for_all] or broken
+    names = _join_names(list(dict.fromkeys(column.name for column in strict)))
     kind = "for every sender" if strict[0].is_for_all else "for bulk mail"
     title = f"This mail should arrive, but does not meet all rules of {names} {kind}"
     return Verdict(title, ending, "warn")
@@ -227,8 +227,8 @@ def suggested_records(document: JsonObject) -> list[dict[str, str]]:
     """Return the suggested records: for each name and type that of the gravest finding."""
     shown: Any = document
     found: dict[tuple[str, str], dict[str, str]] = {}
-    for one in shown["findings"]:
-        record = one.get("record")
+    for finding in shown["findings"]:
+        record = finding.get("record")
         if record is not None:
             found.setdefault((record["name"], record["type"]), record)
     return list(found.values())

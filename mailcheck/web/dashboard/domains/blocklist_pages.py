@@ -78,7 +78,10 @@ class Totals(Struct, frozen=True):
 
 def pending_rows(blocklists: Sequence[Blocklist]) -> list[dict[str, Any]]:
     """Return rows for lists that have not answered yet."""
-    return [{"name": one.name, "zone": one.zone, "status": PENDING} for one in blocklists]
+    return [
+        {"name": blocklist.name, "zone": blocklist.zone, "status": PENDING}
+        for blocklist in blocklists
+    ]
 
 
 def finished_rows(check: BlocklistCheck) -> list[dict[str, Any]]:

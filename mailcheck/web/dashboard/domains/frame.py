@@ -19,7 +19,7 @@ from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Visit
 from mailcheck.web.site.replies import Reply
 
-FACTORS = tuple(one.value for one in FactorName)
+FACTORS = tuple(name.value for name in FactorName)
 
 FIX, CHECKS, BLOCKLISTS, REPORTS, HISTORY = "fix", "checks", "blocklists", "reports", "history"
 
@@ -146,7 +146,7 @@ class DomainFrame(Struct, frozen=True):
         return {
             "target": target,
             "row": view_domain(summary, visit.asked_at),
-            "tabs": [(one, TABS[one], path_of(target.name, one)) for one in tabs],
+            "tabs": [(tab, TABS[tab], path_of(target.name, tab)) for tab in tabs],
             "factors": FACTORS,
         }
 

@@ -68,22 +68,22 @@ def draw_history(
     """Plot the score with all changes, and each factor alone. Return `None` without scores."""
     if not scores:
         return None
-    steps = [(one.at, one.score) for one in scores]
-    marked = [one for one in changes if one.topic != "score"][-MAX_MARKS:]
+    steps = [(score.at, score.score) for score in scores]
+    marked = [change for change in changes if change.topic != "score"][-MAX_MARKS:]
     # Marks are drawn in this order, so that the most severe one is on top.
     marked.sort(key=lambda one: list(ALERT_LEVELS).index(one.severity), reverse=True)
     marks = tuple(
         Mark(
-            _place(one.at, begins, ends),
-            ALERT_LEVELS[one.severity],
-            f"{format_instant(one.at)[:16].replace('T', ' ')} {one.sentence}",
+            _place(change.at, begins, ends),
+            ALERT_LEVELS[change.severity],
+            f"{format_instant(change.at)[:16].replace('T', ' ')} {change.sentence}",
         )
-        for one in marked
+        for change in marked
     )
     whole = Plot("Score", _line(steps, begins, ends, 0, 100, HEIGHT), HEIGHT, steps[-1][1], marks)
     factors = []
-    for name in (one.value for one in FactorName):
-        steps = [(one.at, one.points[name]) for one in scores if name in one.points]
+    for name in (factor.value for factor in FactorName):
+        steps = [(score.at, score.points[name]) for score in scores if name in score.points]
         values = [value for _, value in steps]
         lowest, highest = min(0, *values, 0), max(1, *values, 1)
         line = _line(steps, begins, ends, lowest, highest, SMALL_HEIGHT)
@@ -187,9 +187,9 @@ class HistoryPages(Struct, frozen=True):
         begins = Instant(max(watch.created_at, now - days * DAY))
         _, history = await self._watches.history(account_id, watch.id)
         # The last score before the period applies at its start.
-        earlier = [one for one in history.scores if one.at < begins]
-        scores = [*earlier[-1:], *(one for one in history.scores if one.at >= begins)]
-        changes = [one for one in history.changes if one.at >= begins]
+        earlier = [score for score in history.scores if score.at < begins]
+        scores = [*earlier[-1:], *(score for score in history.scores if score.at >= begins)]
+        changes = [change for change in history.changes if change.at >= begins]
         return {
             "receivers": shown.receivers,
             "shown": render_shown(shown, now),
@@ -198,7 +198,9 @@ class HistoryPages(Struct, frozen=True):
             "period": (begins, now),
             "changes": list(reversed(changes))[:MAX_ROWS],
             "is_cut": len(changes) > MAX_ROWS or history.is_cut,
-            "uptimes": {one.host: one.uptime for one in host_uptimes(watch, history, begins)},
+            "uptimes": {
+                uptime.host: uptime.uptime for uptime in host_uptimes(watch, history, begins)
+            },
         }
 
     async def save(self, visit: Visit) -> Reply:
@@ -214,7 +216,7 @@ class HistoryPages(Struct, frozen=True):
         except ExpectedFailure as failure:
             return await self.show(visit, form, failure)
         place = path_of(target.name, HISTORY)
-        signing = [one for one in saved.new_receivers if not one.is_mail]
+        signing = [receiver for receiver in saved.new_receivers if not receiver.is_mail]
         if not signing:
             return redirect(visit, place, done="watch-saved")
         return self._renderer.page(visit, "webhook_secret.html", webhooks=signing, place=place)

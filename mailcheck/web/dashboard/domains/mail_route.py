@@ -43,16 +43,16 @@ class MailRoute(Struct, frozen=True):
 
 def describe_route(report: Mapping[str, Any], starttls: StarttlsVerdict) -> MailRoute:
     """Combine the mail hosts of a domain report with the results of their probes."""
-    probes = {one.exchange: one for one in starttls.probes}
-    pinned = {one["exchange"]: one for one in report["dane"]["hosts"] if one["records"]}
+    probes = {probe.exchange: probe for probe in starttls.probes}
+    pinned = {host["exchange"]: host for host in report["dane"]["hosts"] if host["records"]}
     hosts = tuple(
         RouteHost(
-            one["exchange"],
-            one["priority"],
-            tuple(one["ip"]),
-            _steps(one, probes.get(one["exchange"]), pinned.get(one["exchange"])),
+            record["exchange"],
+            record["priority"],
+            tuple(record["ip"]),
+            _steps(record, probes.get(record["exchange"]), pinned.get(record["exchange"])),
         )
-        for one in report["mx"]["records"]
+        for record in report["mx"]["records"]
     )
     if report["mx"]["implicitMx"]:
         own = report["domain"]

@@ -170,11 +170,11 @@ class DomainPages(Struct, frozen=True):
             failure = problem
         checked = values["checked"]
         recent = await self._domains.recently_checked(visit.account.id) if page == last else []
-        shown = {one.name: one for one in (*found.domains, *recent)}
+        shown = {domain.name: domain for domain in (*found.domains, *recent)}
         rows = [
-            view_domain(one, visit.asked_at)
-            for one in shown.values()
-            if checked is None or one.name != checked.domain.name
+            view_domain(domain, visit.asked_at)
+            for domain in shown.values()
+            if checked is None or domain.name != checked.domain.name
         ]
         return self._renderer.page(
             visit,
@@ -409,14 +409,14 @@ class LeftPoints(Struct, frozen=True):
 def _left_points(score: Score, problems: Sequence[Problem]) -> list[LeftPoints]:
     """Return the points up to the best score that the problems do not account for."""
     gains = Counter[str]()
-    for one in problems:
-        gains[one.topic] += one.gain
+    for problem in problems:
+        gains[problem.topic] += problem.gain
     left = (
-        LeftPoints(name, one.maximum - one.impact - gains[name], one.is_determined)
-        for one in score.factors
-        for name in [one.name.value]
+        LeftPoints(name, factor.maximum - factor.impact - gains[name], factor.is_determined)
+        for factor in score.factors
+        for name in [factor.name.value]
     )
-    return [one for one in left if one.points > 0]
+    return [points for points in left if points.points > 0]
 
 
 def _given(visit: Visit) -> dict[str, str]:

@@ -205,5 +205,5 @@ class ReportsPages(Struct, frozen=True):
 
 def _shown(offered: RecordOffer) -> Mapping[str, Any]:
     records = {"own": offered.own, "agreement": offered.authorization}
-    shown = {name: one and as_json(render_record(one)) for name, one in records.items()}
+    shown = {name: record and as_json(render_record(record)) for name, record in records.items()}
     return {"is_asking": offered.is_asking, **shown}

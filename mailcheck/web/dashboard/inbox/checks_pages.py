@@ -95,13 +95,13 @@ class ShownLink(Struct, frozen=True):
 
 def view_checks(checks: MailChecks, asked: Sequence[LinkCheck] = ()) -> dict[str, Any]:
     """Return the template values. ``asked`` contains the results of the checked links."""
-    found = {one.answer.url: one for one in asked}
+    found = {check.answer.url: check for check in asked}
     links = [
-        ShownLink(one, one.url in found if found else one.is_harmless, found.get(one.url))
-        for one in checks.links[:MAX_LINKS_SHOWN]
+        ShownLink(link, link.url in found if found else link.is_harmless, found.get(link.url))
+        for link in checks.links[:MAX_LINKS_SHOWN]
     ]
     counts = [
-        (sum(one.verdict is verdict for one in asked), words)
+        (sum(check.verdict is verdict for check in asked), words)
         for verdict, (_, words) in VERDICTS.items()
     ]
     results = ", ".join(f"{count} {words}" for count, words in counts if count)
@@ -128,17 +128,17 @@ def _view_compatibility(found: Compatibility | None) -> dict[str, Any] | None:
         "not_judged": found.not_judged,
         "findings": [
             {
-                "title": one.title,
-                "url": FEATURE_PAGE.format(slug=one.slug),
-                "lines": ", ".join(str(place.line) for place in one.places),
-                "cells": [_cell(one.support[place]) for place in order],
-                "unsupported": one.unsupported,
-                "partial": one.partial,
-                "notes": one.notes,
-                "places": one.places,
-                "count": one.count,
+                "title": finding.title,
+                "url": FEATURE_PAGE.format(slug=finding.slug),
+                "lines": ", ".join(str(place.line) for place in finding.places),
+                "cells": [_cell(finding.support[place]) for place in order],
+                "unsupported": finding.unsupported,
+                "partial": finding.partial,
+                "notes": finding.notes,
+                "places": finding.places,
+                "count": finding.count,
             }
-            for one in found.findings
+            for finding in found.findings
         ],
     }
 
@@ -146,15 +146,15 @@ def _view_compatibility(found: Compatibility | None) -> dict[str, Any] | None:
 def _whole(found: Compatibility, place: int) -> tuple[int, Cell]:
     """Return how many features of the mail all clients of a family support, and the cell."""
     family = found.clients[place].family
-    cells = [_cell(one.support[place]) for one in found.findings]
-    lacking = sum(one.level in ("bad", "warn") for one in cells)
+    cells = [_cell(finding.support[place]) for finding in found.findings]
+    lacking = sum(cell.level in ("bad", "warn") for cell in cells)
     supported = found.feature_count - lacking
     words = f"{supported} of {format_count(found.feature_count, 'feature')}"
     if not _known(found.clients[place]):
         return found.feature_count + 1, Cell(family, "unknown", "not tested")
     if not lacking:
         return supported, Cell(family, "good", words if found.feature_count else "100 %")
-    level = "bad" if any(one.level == "bad" for one in cells) else "warn"
+    level = "bad" if any(cell.level == "bad" for cell in cells) else "warn"
     return supported, Cell(family, level, words)
 
 

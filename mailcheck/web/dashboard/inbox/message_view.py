@@ -137,8 +137,8 @@ def list_results(found: Authentication) -> Sequence[ResultRow]:
     """
     spf, dmarc = found.spf.mail_from, found.dmarc
     signatures = [
-        _row("DKIM", one.header.signing_domain, one.result, one.explanation)
-        for one in found.dkim.signatures
+        _row("DKIM", signature.header.signing_domain, signature.result, signature.explanation)
+        for signature in found.dkim.signatures
     ]
     if found.origin.problem:
         address = found.origin.client_ip or "an unknown address"
@@ -221,9 +221,15 @@ class MessageView(Struct, frozen=True):
         found = {title: self.message.content.people_in(name) for name, title in titles.items()}
         recipient = self.message.summary.recipient.casefold()
         return [
-            (title, [f"{one.name} <{one.address}>" if one.name else one.address for one in some])
+            (
+                title,
+                [
+                    f"{person.name} <{person.address}>" if person.name else person.address
+                    for person in some
+                ],
+            )
             for title, some in found.items()
-            if some and [one.address.casefold() for one in some] != [recipient]
+            if some and [person.address.casefold() for person in some] != [recipient]
         ]
 
     def view_query(self, name: str, **more: str) -> str:
@@ -293,9 +299,9 @@ async def view_message(
 
 async def _find_invitation(show: ShowMessage, message: StoredMessage) -> Invitation | None:
     """Return the event of the first calendar part, if there is one."""
-    for one in message.content.attachments:
-        if one.content_type in CALENDAR_TYPES:
-            attachment = await show.attachment(message, one.id)
+    for facts in message.content.attachments:
+        if facts.content_type in CALENDAR_TYPES:
+            attachment = await show.attachment(message, facts.id)
             return read_invitation(attachment.data, attachment.charset, attachment.method)
     return None
 

@@ -123,7 +123,7 @@ class ListRequest(Struct, frozen=True):
             Chip(
                 label,
                 self._with_terms(
-                    [one for one in terms if one.lower() != term]
+                    [other for other in terms if other.lower() != term]
                     + ([] if term in map(str.lower, terms) else [term])
                 ),
                 is_on=term in map(str.lower, terms),

@@ -106,8 +106,8 @@ class OverviewPages(Struct, frozen=True):
         tests = (await self._tests.page(account_id, MOST_PLACES, 1)).entries
         places = [
             *MORE_PLACES.items(),
-            *((f"Domain {one.name}", path_of(one.name)) for one in domains),
-            *((f"Test {_name_of(one)}", f"/tests/{one.test.id}") for one in tests),
+            *((f"Domain {domain.name}", path_of(domain.name)) for domain in domains),
+            *((f"Test {_name_of(test)}", f"/tests/{test.test.id}") for test in tests),
         ]
         return json_reply([{"title": title, "href": visit.link(p)} for title, p in places])
 
@@ -128,9 +128,9 @@ class OverviewPages(Struct, frozen=True):
         tests = (await self._tests.page(account.id, PLOTTED, 1)).entries
         domains = await self._domains.page(account.id, SHOWN_DOMAINS)
         alerts = [
-            one
-            for one in await self._watches.open_alerts(account.id)
-            if one.acknowledged_at is None
+            alert
+            for alert in await self._watches.open_alerts(account.id)
+            if alert.acknowledged_at is None
         ]
         return self._renderer.page(
             visit,
@@ -140,9 +140,9 @@ class OverviewPages(Struct, frozen=True):
             first_mail=write_first_mail(servers.mail_server, tagged),
             servers=servers,
             snippets=[
-                one
-                for one in write_snippets(visit.urls, KEY_PLACEHOLDER, "")
-                if one.name in FIRST_SNIPPETS
+                snippet
+                for snippet in write_snippets(visit.urls, KEY_PLACEHOLDER, "")
+                if snippet.name in FIRST_SNIPPETS
             ],
             placeholder=KEY_PLACEHOLDER,
             is_new=state.last_position <= FIRST_MAILS,
@@ -152,7 +152,9 @@ class OverviewPages(Struct, frozen=True):
             newest_coded=_newest_coded(recent.messages),
             status_line=write_status(domains, unread, tests, len(alerts)),
             **self._view_tests(tests),
-            cards=[view_domain(one, visit.asked_at) for one in domains.domains[:SHOWN_DOMAINS]],
+            cards=[
+                view_domain(domain, visit.asked_at) for domain in domains.domains[:SHOWN_DOMAINS]
+            ],
             domain_total=domains.total,
             alerts=alerts[:SHOWN_ALERTS],
             alert_total=len(alerts),
@@ -161,16 +163,16 @@ class OverviewPages(Struct, frozen=True):
 
     def _view_tests(self, tests: Sequence[ListedTest]) -> dict[str, Any]:
         shown = tests[:RECENT]
-        scores = [points(one.tenths) for one in reversed(tests) if one.tenths is not None]
+        scores = [points(test.tenths) for test in reversed(tests) if test.tenths is not None]
         return {
             "tests": shown,
             "test_addresses": {
-                one.test.id: address_of(one.test, self._servers.domain) for one in shown
+                test.test.id: address_of(test.test, self._servers.domain) for test in shown
             },
             "test_levels": {
-                one.test.id: level_of(points(one.tenths), is_content_only=one.is_content_only)
-                for one in shown
-                if one.tenths is not None
+                test.test.id: level_of(points(test.tenths), is_content_only=test.is_content_only)
+                for test in shown
+                if test.tenths is not None
             },
             "newest_report": _newest_report(tests),
             "test_trend": draw_trend(scores, BEST),
@@ -214,8 +216,8 @@ def _name_of(one: ListedTest) -> str:
 
 
 def _newest_report(tests: Iterable[ListedTest]) -> ListedTest | None:
-    return next((one for one in tests if one.tenths is not None), None)
+    return next((test for test in tests if test.tenths is not None), None)
 
 
 def _newest_coded(messages: Iterable[ListedMessage]) -> ListedMessage | None:
-    return next((one for one in messages if one.extracted.codes), None)
+    return next((message for message in messages if message.extracted.codes), None)
