@@ -35,6 +35,12 @@ class HoldingNameServer:
         self._socket.bind((behind.host, 0))
         self.server = Server(*self._socket.getsockname())
 
+    @property
+    def is_holding_questions(self) -> bool:
+        """Whether a client waits for the answer to a question."""
+        with self._lock:
+            return bool(self._held)
+
     def hold(self) -> None:
         """Start to hold questions."""
         with self._lock:
