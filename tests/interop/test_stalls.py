@@ -43,7 +43,7 @@ def stalling_disk(folder: Path, stalled: Path) -> dict[str, str]:
     """Return an environment in which writes wait while the file ``stalled`` exists."""
     source, library = folder / "disk.c", folder / "disk.so"
     source.write_text(STALLING_DISK)
-    command = [find_program("gcc"), "-shared", "-fPIC", "-o", library, source, "-ldl"]
+    command = [find_program("gcc"), "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"]
     subprocess.run(command, check=True)
     return {**os.environ, "LD_PRELOAD": str(library), "STALLED": str(stalled)}
 
