@@ -39,7 +39,7 @@ from tests.web.compatible import mailosaur, mailslurp
 from tests.web.compatible.sites import Requests
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
-from tests.web.mcp.agent import Agent
+from tests.web.mcp.agent import APPS, Agent
 from tests.web.oauth.program import Program, add_client, register
 from tests.web.provider_requests import TEXT, encode, filled, headers_for, sample
 from tests.web.raw_http import RawHttp, read_answer, request
@@ -202,7 +202,8 @@ class Target:
         run(self.house.assembly.reports.runner.start())
         run(self.house.assembly.tests.runner.start())
         self.description = self.house.get("/openapi.json").json
-        self.tools = Agent(self.house).tools()
+        self.agent = Agent(self.house, extensions=APPS)
+        self.tools = self.agent.tools()
         self.house.pass_time(1)
 
     def prepare(self) -> None:
@@ -306,7 +307,7 @@ class Target:
         kind, _, name = entry.partition(" ")
         own = {"POP3": self._read_over_pop3, "IMAP": self._read_over_imap, "open": self._ask_openly}
         if kind == "tool":
-            Agent(self.house).call(name, self._arguments(self.tools[name]["inputSchema"]))
+            self.agent.call(name, self._arguments(self.tools[name]["inputSchema"]))
         elif kind in ("mail", "submission"):
             self._talk(kind, name)
         elif kind in own:

@@ -12,7 +12,7 @@ from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.rights import Rights, Scope, make_rights
 from tests.house import House, mail, result_of, run
 from tests.table import rows
-from tests.web.mcp.agent import Agent
+from tests.web.mcp.agent import APPS, Agent
 
 PATHS = {
     "message_id": "01a1fc41-0219-76dd-ac7e-95beebac7c40",
@@ -58,7 +58,7 @@ def test_every_route_declares_a_scope(house: House) -> None:
 @pytest.mark.parametrize("scope", list(Scope))
 def test_a_tool_answers_only_keys_with_its_scopes(house: House, scope: Scope) -> None:
     """A key with one scope is told by exactly the other tools which scope it lacks."""
-    agent = Agent(house, key=limited_key(house, [scope]))
+    agent = Agent(house, key=limited_key(house, [scope]), extensions=APPS)
     for tool in build_tools(house.assembly):
         lacks = [one for one in tool.scopes if one is not scope]
         assert tool.scopes

@@ -7,6 +7,8 @@ from mailcheck.assembly.daemon import Daemon
 from mailcheck.assembly.doors.access import WebParts, build_access
 from mailcheck.assembly.doors.oauth import oauth_settings
 from mailcheck.assembly.doors.rest import domain_tools
+from mailcheck.operations.inbox.show_message import ShowMessage
+from mailcheck.web.mcp.app import AppTools
 from mailcheck.web.mcp.deliverability_tools import DeliverabilityTools
 from mailcheck.web.mcp.dispatch import Dispatcher
 from mailcheck.web.mcp.domain_tools import AgentDomainTools, ReportTools, WatchTools
@@ -35,6 +37,7 @@ def build_tools(daemon: Daemon) -> Sequence[Tool[Any]]:
     runtime, turns = daemon.runtime, daemon.checks.turns
     config, clock_and_randomness = runtime.config, runtime.clock_and_randomness
     domain, views = config.inbox.domain, MessageViews(runtime.workers.content)
+    show = ShowMessage(daemon.mail.mail_bytes, runtime.workers.content)
     return [
         *InboxTools(daemon.inbox, views, domain, clock_and_randomness).tools(),
         *AgentDomainTools(
@@ -46,4 +49,5 @@ def build_tools(daemon: Daemon) -> Sequence[Tool[Any]]:
         *ReportTools(daemon.reports.operations, turns).tools(),
         *DeliverabilityTools(daemon.tests.operations, domain, runtime.now).tools(),
         *WatchTools(daemon.watches.keep).tools(),
+        *AppTools(daemon.inbox.read, show, daemon.tests.operations, domain).tools(),
     ]

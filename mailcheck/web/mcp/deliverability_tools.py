@@ -65,6 +65,7 @@ class DeliverabilityTools:
                 ReportResult,
                 self.wait_for_test,
                 Annotations(is_open_world=True),
+                has_card=True,
             ),
         ]
 

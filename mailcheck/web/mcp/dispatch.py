@@ -1,7 +1,6 @@
 """Dispatch of JSON-RPC requests: the methods of MCP, tool calls, and their failures."""
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
@@ -15,6 +14,7 @@ from mailcheck.core.errors import ExpectedFailure, WaitInterrupted
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.core.instants import Instant
 from mailcheck.core.version import installed_version
+from mailcheck.web.mcp.app import read_card
 from mailcheck.web.mcp.json_rpc import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
@@ -22,8 +22,16 @@ from mailcheck.web.mcp.json_rpc import (
     RpcError,
     shorten,
 )
-from mailcheck.web.mcp.protocol_modes import REVISIONS, ProtocolMode, complete_result, negotiate
+from mailcheck.web.mcp.protocol_modes import (
+    REVISIONS,
+    Extension,
+    Extensions,
+    ProtocolMode,
+    complete_result,
+    negotiate,
+)
 from mailcheck.web.mcp.tools import (
+    CARD_URI,
     Tool,
     ToolCall,
     describe_tool,
@@ -70,7 +78,7 @@ def to_rpc_error(failure: ExpectedFailure) -> RpcError:
     )
 
 
-TOOL_CALL = "tools/call"
+TOOL_CALL, RESOURCE_READ = "tools/call", "resources/read"
 
 INSTRUCTIONS = """\
 mailcheck is a disposable inbox for testing software that sends mail (sign-up, password reset, \
@@ -102,14 +110,27 @@ address: have the server under test send one real mail to it. wait_for_test then
 receiver evaluates that mail, what each problem costs, and how to fix it."""
 """The instructions of the server for models."""
 
-_CAPABILITIES: JsonObject = {"tools": {"listChanged": False}}
+
+def _capabilities(extensions: Extensions) -> JsonObject:
+    """Return the capabilities for clients with these extensions."""
+    tools: JsonObject = {"tools": {"listChanged": False}}
+    resources: JsonObject = {"resources": {}} if Extension.UI in extensions else {}
+    return {**tools, **resources, **_named(extensions)}
+
+
+def _named(extensions: Extensions) -> JsonObject:
+    return {"extensions": {str(one): {} for one in sorted(extensions)}} if extensions else {}
 
 
 class ReceivedRequest(Struct, frozen=True):
-    """A request within its limits, with its caller, time of arrival and client."""
+    """A request within its limits, with its caller, time of arrival and client.
+
+    ``extensions`` are those that the client has declared.
+    """
 
     request: Request
     mode: ProtocolMode
+    extensions: Extensions
     caller: Caller
     received_at: Instant
     urls: PublicUrls
@@ -123,6 +144,7 @@ class Dispatcher:
         self, tools: Sequence[Tool[Any]], random_bytes: RandomBytes, public_url: str
     ) -> None:
         self._tools = index_tools(tools)
+        self._constants: dict[Extensions, Mapping[tuple[ProtocolMode, str], bytes]] = {}
         self._random_bytes = random_bytes
         self._server: JsonObject = {
             "name": "mailcheck",
@@ -131,23 +153,36 @@ class Dispatcher:
             "websiteUrl": public_url,
         }
 
-    @cached_property
-    def _constant(self) -> Mapping[tuple[ProtocolMode, str], bytes]:
-        """Results that are the same for all clients, created on first use."""
-        listed: JsonObject = {"tools": [describe_tool(tool) for tool in self._tools.values()]}
+    def _constant(self, mode: ProtocolMode, method: str, extensions: Extensions) -> bytes | None:
+        """Return a result that is the same for all clients with these extensions, if it is one."""
+        known = self._constants.get(extensions)
+        if known is None:
+            known = self._constants[extensions] = self._make_constants(extensions)
+        return known.get((mode, method))
+
+    def _make_constants(self, extensions: Extensions) -> Mapping[tuple[ProtocolMode, str], bytes]:
+        offered = [tool for tool in self._tools.values() if tool.is_offered(extensions)]
+        listed: JsonObject = {"tools": [describe_tool(tool, extensions) for tool in offered]}
         discovered: JsonObject = {
             "supportedVersions": list(REVISIONS),
-            "capabilities": _CAPABILITIES,
+            "capabilities": _capabilities(extensions),
             "instructions": INSTRUCTIONS,
         }
+        handshake, stateless = ProtocolMode.HANDSHAKE, ProtocolMode.STATELESS
+        results: dict[tuple[ProtocolMode, str], JsonObject] = {
+            (handshake, "ping"): {},
+            (handshake, "tools/list"): listed,
+            (stateless, "tools/list"): listed,
+            (stateless, "server/discover"): discovered,
+        }
+        if Extension.UI in extensions:
+            # Hosts read the card by its URI. People and models need not see it in a list.
+            for mode in ProtocolMode:
+                results[mode, "resources/list"] = {"resources": []}
+                results[mode, "resources/templates/list"] = {"resourceTemplates": []}
         return {
             (mode, method): self._complete(result, mode, method)
-            for mode, method, result in (
-                (ProtocolMode.HANDSHAKE, "ping", {}),
-                (ProtocolMode.HANDSHAKE, "tools/list", listed),
-                (ProtocolMode.STATELESS, "tools/list", listed),
-                (ProtocolMode.STATELESS, "server/discover", discovered),
-            )
+            for (mode, method), result in results.items()
         }
 
     async def respond(self, received: ReceivedRequest) -> bytes:
@@ -159,24 +194,27 @@ class Dispatcher:
         if request.method == TOOL_CALL:
             return self._complete(await self._call_tool(received), mode, TOOL_CALL)
         if request.method == "initialize" and mode is ProtocolMode.HANDSHAKE:
-            return self._complete(self._initialize(request.params), mode, request.method)
-        constant = self._constant.get((mode, request.method))
+            result = self._initialize(request.params, received.extensions)
+            return self._complete(result, mode, request.method)
+        if request.method == RESOURCE_READ and Extension.UI in received.extensions:
+            return self._complete(_read_resource(request.params), mode, RESOURCE_READ)
+        constant = self._constant(mode, request.method, received.extensions)
         if constant is None:
             raise RpcError(
                 METHOD_NOT_FOUND,
                 f"the server has no method {shorten(request.method)!r}: it offers only tools",
             )
         if request.params.get("cursor") is not None:
-            raise RpcError(INVALID_PARAMS, "cursor must be absent: the list of tools has one page")
+            raise RpcError(INVALID_PARAMS, "cursor must be absent: each list has one page")
         return constant
 
-    def _initialize(self, params: Mapping[str, Any]) -> JsonObject:
+    def _initialize(self, params: Mapping[str, Any], extensions: Extensions) -> JsonObject:
         wanted = params.get("protocolVersion")
         if not isinstance(wanted, str):
             raise RpcError(INVALID_PARAMS, "protocolVersion must be a string")
         return {
             "protocolVersion": negotiate(wanted),
-            "capabilities": _CAPABILITIES,
+            "capabilities": _capabilities(extensions),
             "serverInfo": self._server,
             "instructions": INSTRUCTIONS,
         }
@@ -189,8 +227,8 @@ class Dispatcher:
         if arguments is not None and not isinstance(arguments, dict):
             raise RpcError(INVALID_PARAMS, "arguments must be an object")
         tool = self._tools.get(name)
-        if tool is None:
-            known = ", ".join(self._tools)
+        if tool is None or not tool.is_offered(received.extensions):
+            known = ", ".join(one.name for one in self._tools.values() if not one.is_of_app)
             problem = f"Unknown tool: {shorten(name)}. The tools are {known}"
             raise RpcError(INVALID_PARAMS, problem)
         _require_grant(received.caller, tool)
@@ -210,6 +248,13 @@ class Dispatcher:
 
     def _complete(self, result: JsonObject, mode: ProtocolMode, method: str) -> bytes:
         return dump_json(complete_result(result, mode, method, self._server))
+
+
+def _read_resource(params: Mapping[str, Any]) -> JsonObject:
+    uri = params.get("uri")
+    if uri != CARD_URI:
+        raise RpcError(INVALID_PARAMS, f"there is no resource {shorten(str(uri))}")
+    return read_card()
 
 
 def _require_grant(caller: Caller, tool: Tool[Any]) -> None:

@@ -39,6 +39,8 @@ from mailcheck.web.mcp.protocol_modes import (
     check_envelope,
     check_version,
     detect_mode,
+    name_session,
+    requested_extensions,
 )
 from mailcheck.web.mcp.transport import McpExchange, NoProgress
 from mailcheck.web.oauth.server import OAuthSettings
@@ -97,7 +99,7 @@ class CallsInFlight:
 SESSION = b"Mcp-Session-Id"
 SESSION_BYTES = 16
 MAX_SESSION = 128
-"""Maximum number of characters of a session id from a client. Generated ids have 32."""
+"""Maximum number of characters of a session id from a client. Generated ids have at most 37."""
 
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 
@@ -211,8 +213,10 @@ class McpEndpoint(Resource):
         exchange.mode = detect_mode(request, headers)
         if exchange.mode is ProtocolMode.STATELESS:
             check_envelope(request, headers)
-        elif request.method == "initialize":
-            exchange.headers[SESSION.decode()] = self._random_bytes(SESSION_BYTES).hex()
+        extensions = requested_extensions(request, exchange.mode, exchange.header(SESSION))
+        if exchange.mode is ProtocolMode.HANDSHAKE and request.method == "initialize":
+            session = name_session(self._random_bytes(SESSION_BYTES).hex(), extensions)
+            exchange.headers[SESSION.decode()] = session
         is_call = request.method == TOOL_CALL
         channel = (
             exchange.open_progress_stream(request.meta.get("progressToken"))
@@ -221,7 +225,7 @@ class McpEndpoint(Resource):
         )
         urls = self._urls.of(exchange.http)
         received = ReceivedRequest(
-            request, exchange.mode, caller, exchange.received_at, urls, channel
+            request, exchange.mode, extensions, caller, exchange.received_at, urls, channel
         )
         answer = Deferred.fromCoroutine(self._dispatcher.respond(received))
         key = (

@@ -182,6 +182,7 @@ class InboxTools:
                 shapes.WaitResult,
                 self.wait_for_message,
                 _OPEN_WORLD,
+                has_card=True,
             ),
             Tool(
                 "list_messages",
@@ -208,6 +209,7 @@ class InboxTools:
                 shapes.MessageResult,
                 self.get_message,
                 _OPEN_WORLD,
+                has_card=True,
             ),
             Tool(
                 "get_attachment",

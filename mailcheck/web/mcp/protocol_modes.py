@@ -8,7 +8,7 @@ and the capabilities of the client. Headers repeat parts of the body and must ag
 import base64
 import binascii
 from collections.abc import Mapping, Sequence
-from enum import Enum
+from enum import Enum, StrEnum
 
 from msgspec import Struct
 
@@ -35,14 +35,50 @@ VERSION_KEY = _META + "protocolVersion"
 CAPABILITIES_KEY = _META + "clientCapabilities"
 SERVER_KEY = _META + "serverInfo"
 
-CACHEABLE = frozenset(("tools/list", "server/discover"))
+APP_TYPE = "text/html;profile=mcp-app"
+"""Media type of the resource of an MCP App."""
+
+
+class Extension(StrEnum):
+    """An extension of MCP that clients declare among their capabilities."""
+
+    UI = "io.modelcontextprotocol/ui"
+    TASKS = "io.modelcontextprotocol/tasks"
+
+
+Extensions = frozenset[Extension]
+
+NO_EXTENSIONS: Extensions = frozenset()
+
+_OF_SESSIONS: Extensions = frozenset({Extension.UI})
+"""The extensions of clients with a handshake. Tasks need the results of the stateless mode."""
+
+_APPS = "-apps"
+"""The end of the id of a session whose client shows Apps."""
+
+CACHE_SCOPES = {
+    "tools/list": "private",
+    "server/discover": "private",
+    "resources/list": "public",
+    "resources/templates/list": "public",
+    "resources/read": "public",
+}
+"""Who may share a cached result. Private ones depend on what the client has declared."""
+
 CACHE_TTL_MS = 300_000
-"""Milliseconds for which a client may cache the list of tools. It changes only with a release."""
+"""Milliseconds for which a client may cache such a result. It changes only with a release."""
 
 _BASE64, _BASE64_END = "=?base64?", "?="
 """What encloses a header value in Base64."""
 
-NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+NAMED_BY = {
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+    "tasks/get": "taskId",
+    "tasks/update": "taskId",
+    "tasks/cancel": "taskId",
+}
 """The parameter that the header Mcp-Name repeats, by method."""
 
 _STATUSES = {
@@ -116,6 +152,44 @@ def check_envelope(request: Request, headers: RoutingHeaders) -> None:
         raise _unsupported(meta[VERSION_KEY])
 
 
+def declared_extensions(capabilities: object) -> Extensions:
+    """Return the known extensions among the capabilities of a client.
+
+    A client of MCP Apps also names the media types that it shows (SEP-1865).
+    """
+    found = capabilities.get("extensions") if isinstance(capabilities, dict) else None
+    if not isinstance(found, dict):
+        return NO_EXTENSIONS
+    settings = {one: found[one] for one in Extension if isinstance(found.get(one), dict)}
+    shown = settings.get(Extension.UI, {}).get("mimeTypes")
+    if not isinstance(shown, list) or APP_TYPE not in shown:
+        settings.pop(Extension.UI, None)
+    return frozenset(settings)
+
+
+def requested_extensions(
+    request: Request, mode: ProtocolMode, sessions: Sequence[str]
+) -> Extensions:
+    """Return the extensions that the client of a request has declared.
+
+    :param sessions: the values of the header Mcp-Session-Id.
+    """
+    if mode is ProtocolMode.STATELESS:
+        return declared_extensions(request.meta.get(CAPABILITIES_KEY))
+    if request.method == "initialize":
+        return declared_extensions(request.params.get("capabilities")) & _OF_SESSIONS
+    is_of_apps = len(sessions) == 1 and sessions[0].endswith(_APPS)
+    return _OF_SESSIONS if is_of_apps else NO_EXTENSIONS
+
+
+def name_session(random_part: str, extensions: Extensions) -> str:
+    """Return the id of a new session, which names what the client has declared in the handshake.
+
+    The server keeps no state of sessions, and clients repeat the id in each request.
+    """
+    return random_part + (_APPS if Extension.UI in extensions else "")
+
+
 def write_routing_headers(request: Request) -> dict[str, str]:
     """Return the headers of a stateless request that repeat its body, as a client sends them."""
     headers = {"MCP-Protocol-Version": request.meta[VERSION_KEY], "Mcp-Method": request.method}
@@ -143,8 +217,8 @@ def complete_result(
     if mode is ProtocolMode.HANDSHAKE:
         return dict(result)
     complete = {"resultType": "complete", **result, "_meta": {SERVER_KEY: server}}
-    if method in CACHEABLE:
-        complete |= {"ttlMs": CACHE_TTL_MS, "cacheScope": "public"}
+    if method in CACHE_SCOPES:
+        complete |= {"ttlMs": CACHE_TTL_MS, "cacheScope": CACHE_SCOPES[method]}
     return complete
 
 

@@ -13,9 +13,13 @@ from mailcheck.api.urls import PublicUrls
 from mailcheck.core.accounts import Caller
 from mailcheck.core.instants import Instant
 from mailcheck.core.rights import Scope
+from mailcheck.web.mcp.protocol_modes import Extension, Extensions
 from mailcheck.web.site.costs import Cost
 
 R = TypeVar("R", bound=Request)
+
+CARD_URI = "ui://mailcheck/card"
+"""URI of the document that the MCP App consists of."""
 
 
 class ToolCall(Struct, Generic[R], frozen=True):
@@ -76,7 +80,8 @@ class Annotations(Struct, frozen=True):
 class Tool(Struct, Generic[R], frozen=True):
     """A tool, whose arguments are a request and whose structured content is a shape.
 
-    A key needs all ``scopes``. ``cost`` is the maximum cost of one call.
+    A key needs all ``scopes``. ``cost`` is the maximum cost of one call. ``has_card``: whether the
+    MCP App shows its results. ``is_of_app``: whether only the App may call it, never the model.
     """
 
     name: str
@@ -88,6 +93,15 @@ class Tool(Struct, Generic[R], frozen=True):
     output: type[Shape]
     handle: Callable[[ToolCall[R]], Awaitable[ToolResult]]
     annotations: Annotations = field(default_factory=Annotations)
+    has_card: bool = False
+    is_of_app: bool = False
+
+    def is_offered(self, extensions: Extensions) -> bool:
+        """Return whether a client with these extensions may use the tool.
+
+        Its host hides the tools of an App from the model. Other clients would show them to it.
+        """
+        return not self.is_of_app or Extension.UI in extensions
 
 
 def index_tools(tools: Sequence[Tool[Any]]) -> Mapping[str, Tool[Any]]:
@@ -95,8 +109,8 @@ def index_tools(tools: Sequence[Tool[Any]]) -> Mapping[str, Tool[Any]]:
     return {tool.name: tool for tool in tools}
 
 
-def describe_tool(tool: Tool[Any]) -> JsonObject:
-    """Render the entry of a tool in the list of tools."""
+def describe_tool(tool: Tool[Any], extensions: Extensions) -> JsonObject:
+    """Render the entry of a tool in the list of tools for clients with these extensions."""
     hints = tool.annotations
     # The other two hints are meaningless for a tool that only reads (MCP, ToolAnnotations).
     of_writing: JsonObject = {}
@@ -116,7 +130,14 @@ def describe_tool(tool: Tool[Any]) -> JsonObject:
             **of_writing,
             **({} if hints.is_open_world else {"openWorldHint": False}),  # true by default
         },
+        **(_describe_app(tool) if Extension.UI in extensions else {}),
     }
+
+
+def _describe_app(tool: Tool[Any]) -> JsonObject:
+    if tool.is_of_app:
+        return {"_meta": {"ui": {"visibility": ["app"]}}}
+    return {"_meta": {"ui": {"resourceUri": CARD_URI}}} if tool.has_card else {}
 
 
 def render_tool_result(result: ToolResult) -> dict[str, JsonValue]:

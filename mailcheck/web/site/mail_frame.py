@@ -2,7 +2,7 @@
 
 from html import escape
 
-from mailcheck.checks.content.safe_html import PAGE_CLASS
+from mailcheck.checks.content.safe_html import PAGE_CLASS, SafeHtml
 from mailcheck.core.messages import StoredMessage
 from mailcheck.operations.inbox.show_message import ShowMessage
 from mailcheck.web.site.replies import Reply
@@ -15,9 +15,10 @@ never have ``allow-scripts`` too, since the document could then remove its sandb
 """
 
 _POLICY = (
-    "sandbox {sandbox}; default-src 'none'; img-src {images}; style-src 'unsafe-inline'; "
-    "form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
+    "default-src 'none'; img-src {images}; style-src 'unsafe-inline'; form-action 'none'; "
+    "base-uri 'none'"
 )
+_POLICY_OF_FRAME = "sandbox {sandbox}; {policy}; frame-ancestors 'self'"
 
 _OWN_STYLE = (
     "html{color-scheme:only light;color:#111}html.dark{color-scheme:dark;color:#eee}"
@@ -34,26 +35,38 @@ _OWN_STYLE = (
 async def frame_reply(show: ShowMessage, message: StoredMessage, *, allows_remote: bool) -> Reply:
     """Return the HTML document of a message, for a frame."""
     safe = await show.html(message, allows_remote=allows_remote)
-    images = "data: https: http:" if allows_remote else "data:"
-    said = {"lang": safe.language, "dir": safe.direction}
-    root = "".join(f' {name}="{escape(value)}"' for name, value in said.items() if value)
-    body = (
-        f"<!doctype html>\n<html{root}><head>"
-        '<meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width">'
-        '<meta name="referrer" content="no-referrer"><meta name="robots" content="noindex">'
-        # Without links of its own, since test suites take the first address of a view.
-        f"<title>{escape(message.summary.header.subject)}</title>"
-        f"<style>{_OWN_STYLE}</style><style>{safe.style_sheet}</style></head>"
-        f"<body>{safe.body}</body></html>\n"
-    )
+    policy = _POLICY.format(images="data: https: http:" if allows_remote else "data:")
+    body = _document(safe, message.summary.header.subject)
     return Reply(
         200,
         body.encode("utf-8", "replace"),
         "text/html; charset=utf-8",
         {
-            "Content-Security-Policy": _POLICY.format(sandbox=SANDBOX, images=images),
+            "Content-Security-Policy": _POLICY_OF_FRAME.format(sandbox=SANDBOX, policy=policy),
             "X-Robots-Tag": "noindex, nofollow",
             "Cross-Origin-Resource-Policy": "same-origin",
         },
+    )
+
+
+def standalone_document(safe: SafeHtml, subject: str) -> str:
+    """Return the HTML document of a message for a frame without headers, with its own policy."""
+    policy = escape(_POLICY.format(images="data:"))
+    return _document(
+        safe, subject, f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+    )
+
+
+def _document(safe: SafeHtml, subject: str, policy: str = "") -> str:
+    said = {"lang": safe.language, "dir": safe.direction}
+    root = "".join(f' {name}="{escape(value)}"' for name, value in said.items() if value)
+    return (
+        f"<!doctype html>\n<html{root}><head>"
+        f'<meta charset="utf-8">{policy}'
+        '<meta name="viewport" content="width=device-width">'
+        '<meta name="referrer" content="no-referrer"><meta name="robots" content="noindex">'
+        # Without links of its own, since test suites take the first address of a view.
+        f"<title>{escape(subject)}</title>"
+        f"<style>{_OWN_STYLE}</style><style>{safe.style_sheet}</style></head>"
+        f"<body>{safe.body}</body></html>\n"
     )

@@ -9,7 +9,14 @@ from jsonschema import Draft202012Validator
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.python.failure import Failure
 
-from mailcheck.web.mcp.protocol_modes import CAPABILITIES_KEY, SERVER_KEY, VERSION_KEY
+from mailcheck.web.mcp.protocol_modes import (
+    APP_TYPE,
+    CAPABILITIES_KEY,
+    NAMED_BY,
+    SERVER_KEY,
+    VERSION_KEY,
+    Extension,
+)
 from tests.house import House
 from tests.spec.judge import read_json
 
@@ -17,6 +24,10 @@ STATELESS = "2026-07-28"
 HANDSHAKE = "2025-11-25"
 JSON = "application/json"
 EVENTS = "text/event-stream"
+
+NO_EXTENSIONS: Mapping[Extension, Any] = {}
+APPS: Mapping[Extension, Any] = {Extension.UI: {"mimeTypes": [APP_TYPE]}}
+TASKS: Mapping[Extension, Any] = {Extension.TASKS: {}}
 
 
 class BrokenProtocol(AssertionError):
@@ -142,11 +153,23 @@ class Reply:
 class Agent:
     """A client with one key. By default it uses the newest handshake revision."""
 
-    def __init__(self, house: House, key: str | None = None, version: str = HANDSHAKE) -> None:
+    def __init__(
+        self,
+        house: House,
+        key: str | None = None,
+        version: str = HANDSHAKE,
+        extensions: Mapping[Extension, Any] = NO_EXTENSIONS,
+    ) -> None:
         self.house = house
         self.key = house.key if key is None else key
         self.version = version
         self.next_id = 0
+        self.capabilities: dict[str, Any] = {"extensions": dict(extensions)} if extensions else {}
+        self.session: dict[str, str | None] = {}
+        if extensions and version != STATELESS:
+            params = {"protocolVersion": version, "capabilities": self.capabilities}
+            self.initialized = self.request("initialize", params)
+            self.session = {"Mcp-Session-Id": self.initialized.headers["mcp-session-id"]}
 
     def post(
         self,
@@ -184,16 +207,16 @@ class Agent:
             "method": method,
             "params": dict(params or {}),
         }
-        named: dict[str, str | None] = {"MCP-Protocol-Version": self.version}
+        named: dict[str, str | None] = {"MCP-Protocol-Version": self.version, **self.session}
         if self.version == STATELESS:
             body["params"]["_meta"] = {  # type: ignore[index]
                 VERSION_KEY: STATELESS,
-                CAPABILITIES_KEY: {},
+                CAPABILITIES_KEY: self.capabilities,
                 **(params or {}).get("_meta", {}),
             }
             named["Mcp-Method"] = method
-            if "name" in (params or {}):
-                named["Mcp-Name"] = str((params or {})["name"])
+            if (name := (params or {}).get(NAMED_BY.get(method, ""))) is not None:
+                named["Mcp-Name"] = str(name)
         return self.post(body, {**named, **(headers or {})})
 
     def call(

@@ -97,13 +97,13 @@ def test_discovery_names_versions_and_capabilities(stateless: Agent) -> None:
     assert result["capabilities"] == {"tools": {"listChanged": False}}
     assert result["resultType"] == "complete"
     assert result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "mailcheck"
-    assert (result["ttlMs"], result["cacheScope"]) == (300_000, "public")
+    assert (result["ttlMs"], result["cacheScope"]) == (300_000, "private")
 
 
 def test_the_tool_list_may_be_cached_in_the_stateless_mode(agent: Agent, stateless: Agent) -> None:
     """tools/list contains ttlMs and cacheScope only in the revision that defines them."""
     listed = stateless.request("tools/list").result
-    assert (listed["ttlMs"], listed["cacheScope"]) == (300_000, "public")
+    assert (listed["ttlMs"], listed["cacheScope"]) == (300_000, "private")
     assert listed["resultType"] == "complete"
     assert set(agent.request("tools/list").result) == {"tools"}
 
