@@ -75,6 +75,19 @@ INVITATION = (
     b"SUMMARY:Planning\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"
 )
 
+BOUNCE = (
+    b"From: Mail Delivery System <MAILER-DAEMON@mx.example.net>\r\n"
+    b"Subject: Undelivered Mail Returned to Sender\r\nMIME-Version: 1.0\r\n"
+    b"Content-Type: multipart/report; report-type=delivery-status; boundary=b\r\n\r\n"
+    b"--b\r\n\r\nThis is the mail system at host mx.example.net.\r\n"
+    b"--b\r\nContent-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; mx.example.net\r\n"
+    b"\r\nFinal-Recipient: rfc822; nobody@shop.test\r\nAction: failed\r\nStatus: 5.1.1\r\n"
+    b"Remote-MTA: dns; mail.shop.test\r\n"
+    b"Diagnostic-Code: smtp; 550 5.1.1 <nobody@shop.test>: Recipient address rejected\r\n"
+    b"--b\r\nContent-Type: text/rfc822-headers\r\n\r\nSubject: Your order 4711\r\n"
+    b"Date: Sun, 22 Nov 2026 00:00:00 +0000\r\nMessage-ID: <4711@example.com>\r\n--b--\r\n"
+)
+
 RIGHT_TO_LEFT = mail(
     "\u0645\u0631\u062d\u0628\u0627: \u0631\u0645\u0632 482913",
     "\u0631\u0645\u0632\u0643 \u0647\u0648 482913",
@@ -98,6 +111,17 @@ def with_files() -> bytes:
     made.add_attachment(PICTURE, "image", "png", filename="logo.png")
     made.add_attachment("a,b\n1,2\n", subtype="csv", filename="Orders of November 2026.csv")
     made.add_attachment(b"%PDF-1.4", "application", "pdf", filename="invoice.pdf")
+    return made.as_bytes(policy=SMTP)
+
+
+def with_many_files() -> bytes:
+    """Return a mail with more files than a list shows well."""
+    made = EmailMessage()
+    made["From"], made["Subject"] = "Shop <shop@example.com>", "Photos and tables"
+    made.set_content("The files of this week.\n")
+    for number in range(4):
+        made.add_attachment(PICTURE, "image", "png", filename=f"photo-{number}.png")
+        made.add_attachment("a,b\n1,2\n", subtype="csv", filename=f"Orders of day {number}.csv")
     return made.as_bytes(policy=SMTP)
 
 
@@ -208,6 +232,8 @@ def _fill_inbox(filled: Filled, watched: Watched, person: Person) -> None:
         ("long", LONG, "a-long-tag-of-a-nightly-run-0123456789"),
         ("rtl", RIGHT_TO_LEFT, "arabic"),
         ("invitation", INVITATION, ""),
+        ("bounce", BOUNCE, "bounces"),
+        ("many-files", with_many_files(), "files"),
         ("message", with_files(), "signup"),
     ):
         person.get_mail(raw, tag)

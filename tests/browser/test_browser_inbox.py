@@ -10,6 +10,18 @@ from tests.browser.watching import Watched, watched_page
 from tests.house import mail
 from tests.servers.daemon import Daemon, running_daemon
 
+SEEN_MAILS = """[...document.querySelectorAll("#mails li")]
+  .filter(row => row.getBoundingClientRect().bottom <= innerHeight).length"""
+
+NOTE_SHIFTS = """window.shifts = 0;
+new PerformanceObserver(list => {
+  for (const one of list.getEntries()) if (!one.hadRecentInput) window.shifts += one.value;
+}).observe({ type: "layout-shift", buffered: true });"""
+"""Sums up the layout shifts that the reader did not cause, as browsers report them."""
+
+SHIFTS = """() => new Promise(done => requestAnimationFrame(
+  () => requestAnimationFrame(() => done(window.shifts))))"""
+
 
 def open_inbox(watched: Watched, query: str = "") -> None:
     """Open the inbox and wait until it is live."""
@@ -115,6 +127,55 @@ def test_a_wide_mail_is_fitted_to_its_width(person: Person, watched: Watched) ->
     assert shown is not None
     assert shown["x"] + shown["width"] <= box["x"] + box["width"]
     watched.require_quiet()
+
+
+def test_a_mail_is_fitted_on_phones_and_the_choice_is_kept(
+    person: Person, watched: Watched
+) -> None:
+    """On a phone a wide mail is fitted to its width until the reader chooses otherwise."""
+    page = watched.page
+    page.set_viewport_size({"width": 390, "height": 844})
+    head = b"From: a@example.com\r\nSubject: Wide\r\nContent-Type: text/html\r\n\r\n"
+    person.get_mail(head + b"<table width=1600><tr><td>left<td align=right>right</table>\r\n")
+    watched.go("/inbox")
+    page.get_by_role("link", name="Wide").click()
+    button = page.get_by_role("button", name="Fit to width")
+    expect(button).to_have_attribute("aria-pressed", "true")
+    button.click()
+    page.reload()
+    expect(button).to_have_attribute("aria-pressed", "false")
+
+
+def test_eight_mails_are_seen_beside_a_message(person: Person, watched: Watched) -> None:
+    """On a screen of 1280 x 800 pixels eight mails of the list are seen, also beside a message."""
+    page = watched.page
+    page.set_viewport_size({"width": 1280, "height": 800})
+    for number in range(12):
+        person.get_mail(mail(f"Mail {number} with a subject that is longer than its line"), "tag")
+    open_inbox(watched)
+    assert page.evaluate(SEEN_MAILS) >= 8
+    page.get_by_role("link", name="Mail 11").click()
+    page.locator("#mail").wait_for()
+    assert page.evaluate(SEEN_MAILS) >= 8
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (390, 844)], ids=["desk", "phone"])
+def test_a_page_keeps_its_layout_while_it_loads(
+    person: Person, watched: Watched, size: tuple[int, int]
+) -> None:
+    """The cumulative layout shift of a message, short or long, and of the list is below 0.1."""
+    page = watched.page
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    head = b"From: a@example.com\r\nSubject: Layout\r\nContent-Type: text/html\r\n\r\n"
+    for length in (1, 100):
+        person.get_mail(head + b"<p>A paragraph of this mail.</p>\r\n" * length)
+    open_inbox(watched)
+    paths = [one.get_attribute("href") or "" for one in page.locator("#mails a").all()]
+    page.add_init_script(NOTE_SHIFTS)
+    for path in ("/inbox", *paths):
+        watched.go(path)
+        page.locator(".measuring").wait_for(state="detached")
+        assert page.evaluate(SHIFTS) < 0.1, path
 
 
 def test_a_test_mail_arrives_at_the_tagged_address(person: Person, watched: Watched) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from email.utils import parsedate_to_datetime
 from functools import lru_cache, partial
 from itertools import islice
 from urllib.parse import unquote_to_bytes
@@ -25,6 +26,7 @@ from mailcheck.checks.content.limits import (
     MAX_SHORT_HEADER,
 )
 from mailcheck.core.content import HeaderSummary
+from mailcheck.core.instants import Instant, instant_of
 
 REMEMBERED = 128
 """Size of the caches. Programs that send many mails use one author; types and encodings of parts
@@ -526,6 +528,14 @@ def _undo_extended_form(text: str) -> str:
     if match is None or find_codec(match[1]) is None:
         return text
     return decode_text(unquote_to_bytes(match[2]), match[1])[0]
+
+
+def parse_moment(text: str) -> Instant | None:
+    """Return the moment of a date in a header (RFC 5322 3.3), or `None` if it is not one."""
+    try:
+        return instant_of(parsedate_to_datetime(text.strip()).timestamp())
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
 
 
 def summarize_header(raw_message: bytes) -> HeaderSummary:

@@ -2,14 +2,14 @@
 
 import re
 from datetime import UTC, datetime
-from email.utils import format_datetime, parsedate_to_datetime
+from email.utils import format_datetime
 from ipaddress import IPv6Address, ip_address
 
 from msgspec import Struct
 
-from mailcheck.checks.content.header import HeaderField, split_header
+from mailcheck.checks.content.header import HeaderField, parse_moment, split_header
 from mailcheck.core.addresses import MAX_PATH
-from mailcheck.core.instants import SECOND, Instant, instant_of
+from mailcheck.core.instants import SECOND, Instant
 
 MAX_NAME = 255
 """Maximum number of characters of a host name (RFC 5321 4.5.3.1.2)."""
@@ -116,17 +116,10 @@ def read_own_trace(raw_message: bytes) -> OwnTrace:
         client_ip=address[1] if address else None,
         helo_name=exim[1] if exim else hop["helo"] if hop else None,
         envelope_sender=path[1].strip() if path else None,
-        received_at=_read_moment(received.rpartition(";")[2]),
+        received_at=parse_moment(received.rpartition(";")[2]),
     )
 
 
 def _text(fields: tuple[HeaderField, ...], name: str) -> str:
     found = next((field for field in fields if field.name.lower() == name), None)
     return found.as_text() if found else ""
-
-
-def _read_moment(text: str) -> Instant | None:
-    try:
-        return instant_of(parsedate_to_datetime(text.strip()).timestamp())
-    except (ValueError, TypeError, OverflowError, IndexError):
-        return None

@@ -10,7 +10,6 @@ Runs in a child process.
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any
 
@@ -22,6 +21,7 @@ from mailcheck.checks.content.decoding import end_lines
 from mailcheck.checks.content.header import (
     HeaderField,
     parse_mailboxes,
+    parse_moment,
     split_header,
 )
 from mailcheck.checks.content.structure import Entity, Structure, scan_structure
@@ -37,7 +37,6 @@ from mailcheck.checks.receiver_reports.limits import (
     MAX_TEXT,
 )
 from mailcheck.core.errors import ReportRefused
-from mailcheck.core.instants import Instant, instant_of
 from mailcheck.core.network_addresses import is_local_client
 from mailcheck.core.receiver_reports import Feedback, FeedbackType, ReportedMail
 
@@ -242,7 +241,9 @@ def _feedback(
         delivery=_token(report.text("delivery-result")),
         results=tuple(dict.fromkeys(results))[:MAX_NAMES],
         incidents=_incidents(report.text("incidents")),
-        arrived_at=_moment(report.text("arrival-date", "received-date") or reported.text("date")),
+        arrived_at=parse_moment(
+            report.text("arrival-date", "received-date") or reported.text("date")
+        ),
         program=without_local_part(report.text("user-agent")),
     )
 
@@ -330,13 +331,6 @@ def _incidents(text: str) -> int:
     """Return the number of equal incidents; an invalid number counts as one."""
     is_number = text.isascii() and text.isdigit() and len(text) < 20
     return int(text) if is_number and 0 < int(text) <= MAX_COUNT else 1
-
-
-def _moment(text: str) -> Instant | None:
-    try:
-        return instant_of(parsedate_to_datetime(text).timestamp())
-    except (ValueError, TypeError, OverflowError, IndexError):
-        return None
 
 
 # Failure reports of Exim are texts with lines like "Sender Domain: d.example". The header of the

@@ -121,12 +121,18 @@ PAGE_HEADERS = {
 NO_TAG = "no tag"
 """How lists name mail to the address without a tag."""
 
+NO_SUBJECT, NO_AUTHOR = "(no subject)", "(no sender)"
+"""How pages name mails without a subject, and without an address in From."""
+
+NULL_SENDER = "<> (null sender)"
+"""How pages name the null reverse-path, which bounces and notifications have (RFC 5321 4.5.5)."""
+
 FORM_TOKEN = "form-token"  # noqa: S105
 """Name of the form field and of the meta element that contain the form token."""
 
 
 @cache
-def _templates() -> "Environment":
+def template_environment() -> "Environment":
     """Return the template environment. A template is compiled when it is first rendered."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -139,12 +145,15 @@ def _templates() -> "Environment":
         auto_reload=False,
     )
     templates.filters["moment"] = render_moment
-    templates.filters["event_moment"] = render_event_moment
+    templates.filters["number"] = templates.filters["thousands"] = format_number
+    templates.filters["percent"] = format_percent
+    templates.filters["subject"] = name_subject
+    templates.filters["author"] = name_author
+    templates.filters["reverse_path"] = name_reverse_path
     templates.filters["topic"] = topic_of
     templates.globals["lists_of_check"] = PROFILE_SIZE
     templates.globals["topic_of_finding"] = topic_of_finding
     templates.filters["topic_of_issue"] = topic_of_issue
-    templates.filters["thousands"] = "{:,}".format
     templates.filters["octets"] = format_size
     templates.filters["counted"] = format_count
     templates.filters["sentence"] = format_sentence
@@ -173,7 +182,7 @@ class Renderer(Struct, frozen=True):
 
     def part(self, template: str, **values: Any) -> Markup:
         """Render part of a page without the values that pages share."""
-        return Markup(_templates().get_template(template).render(**values))  # noqa: S704
+        return Markup(template_environment().get_template(template).render(**values))  # noqa: S704
 
     def page(
         self,
@@ -193,7 +202,7 @@ class Renderer(Struct, frozen=True):
             status = status_of(error)
         path = unquote(visit.page_path)
         field = Markup('<input type="hidden" name="{}" value="{}">')
-        compiled = _templates().get_template(template)
+        compiled = template_environment().get_template(template)
         text = compiled.render(
             visit=visit,
             person=visit.person,
@@ -245,17 +254,22 @@ def redirect(visit: Visit, path: str, *, cookies: Sequence[str] = (), **query: s
     return Reply(303, b"", "text/plain; charset=utf-8", {"Location": address}, cookies)
 
 
-def render_moment(instant: Instant) -> Markup:
-    """Render a time in UTC. A script converts it to the time zone of the reader."""
-    iso = format_instant(instant)
-    text = f"{iso[:10]} {iso[11:16]} UTC"
-    return Markup('<time datetime="{}">{}</time>').format(iso, text)
+def render_moment(moment: Instant | datetime | str) -> Markup:
+    """Render a time in UTC, or a day. A script converts times to the time zone of the reader.
+
+    :param moment: an instant, a time in UTC in any year, or the beginning of an ISO 8601 text.
+    """
+    if isinstance(moment, datetime):
+        iso = f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+    else:
+        iso = moment if isinstance(moment, str) else format_instant(moment)
+    return Markup('<time datetime="{}">{}</time>').format(iso, write_moment(iso))
 
 
-def render_event_moment(moment: datetime) -> Markup:
-    """Render the time of an event in UTC, as `render_moment` does. It may be in any year."""
-    text = moment.strftime("%Y-%m-%d %H:%M UTC")
-    return Markup('<time datetime="{}">{}</time>').format(f"{moment:%Y-%m-%dT%H:%M:%SZ}", text)
+def write_moment(iso: str) -> str:
+    """Return an ISO 8601 time in UTC, or a day, in words: ``2026-11-29 10:30 UTC``."""
+    day, _, time = iso.partition("T")
+    return f"{day} {time[:5]} UTC" if time else day
 
 
 def describe_failure(failure: ExpectedFailure) -> str:
@@ -274,15 +288,47 @@ def format_duration(seconds: int) -> str:
     return format_count(seconds, "second")
 
 
+def format_number(number: float) -> str:
+    """Return a number in English: ``1,200``, ``9.0``, ``0.25``. Scores have a decimal."""
+    return f"{number:,}" if isinstance(number, int) else f"{number:,.2f}".removesuffix("0")
+
+
+def format_percent(share: float, digits: int = 0) -> str:
+    """Return a share as a percentage. Only all is ``100 %``, and only none is ``0 %``."""
+    percent, step = round(100 * share, digits), 10**-digits
+    if 0 < share < 1:
+        percent = min(max(percent, step), 100 - step)
+    return f"{_without_zero(percent)} %"
+
+
 def format_count(number: float, noun: str) -> str:
     """Return a number with its noun: ``1 second``, ``1,200 messages``."""
-    return f"{f'{number:,}'.removesuffix('.0')} {noun}{'' if number == 1 else 's'}"
+    return f"{_without_zero(number)} {noun}{'' if number == 1 else 's'}"
+
+
+def _without_zero(number: float) -> str:
+    return format_number(number).removesuffix(".0")
 
 
 def format_sentence(text: str) -> str:
     """Return a message as a sentence, with a capital letter and a full stop."""
     ending = "" if text.endswith((".", "!", "?")) else "."
     return f"{text[:1].upper()}{text[1:]}{ending}"
+
+
+def name_subject(subject: str | None) -> str:
+    """Return a subject, or the words for a mail without one."""
+    return subject or NO_SUBJECT
+
+
+def name_author(author: str | None) -> str:
+    """Return an author, or the words for a mail without an address in From."""
+    return author or NO_AUTHOR
+
+
+def name_reverse_path(address: str) -> str:
+    """Return an envelope sender, or the words for the null reverse-path."""
+    return address or NULL_SENDER
 
 
 def format_size(count: int) -> str:

@@ -443,7 +443,7 @@ def test_markup_in_a_mail_is_escaped(scored: ScoredHouse, browser: Browser) -> N
     assert "https://evil.example/x" in browser.words
     assert 'href="https://evil' not in body
     assert 'href="javascript' not in body
-    assert "no address (empty MAIL FROM)" in browser.words
+    assert "<> (null sender)" in browser.words
     assert "<script>alert" not in browser.open("/tests").body.decode()
 
 

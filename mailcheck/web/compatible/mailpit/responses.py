@@ -3,18 +3,17 @@
 import re
 import resource
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from mailcheck.api.inbox.checks import FEATURE_PAGE
 from mailcheck.checks import mail_checks as checks
 from mailcheck.checks.content.bodies import Digests
+from mailcheck.checks.content.header import parse_moment
 from mailcheck.checks.content.raw_parts import Details, Fields
 from mailcheck.checks.deliverability.content_filter import FilterOutcome, FilterUnavailable
 from mailcheck.checks.link_checks import LinkCheck, LinkProblem
 from mailcheck.core.content import AttachmentFacts, Person
-from mailcheck.core.instants import Instant, format_instant, instant_of
+from mailcheck.core.instants import Instant, format_instant
 from mailcheck.core.version import installed_version
 from mailcheck.operations.inbox.mails import Mail, MailList
 
@@ -148,9 +147,8 @@ def _unsubscribe(fields: Mapping[str, str]) -> Json:
 
 
 def _date(value: str, received_at: Instant) -> Instant:
-    with suppress(ValueError, TypeError, OverflowError):
-        return instant_of(parsedate_to_datetime(value).timestamp())
-    return received_at
+    sent_at = parse_moment(value)
+    return received_at if sent_at is None else sent_at
 
 
 def render_headers(mail: Mail, fields: Fields) -> Mapping[str, list[str]]:

@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 from markupsafe import Markup, escape
 from msgspec import Struct
 
+from mailcheck.web.dashboard.rendering import format_number
 from mailcheck.web.site.failures import METHOD_NOT_ALLOWED, NOT_FOUND
 
 _PREFIX = "#/components/schemas/"
@@ -99,7 +100,7 @@ def _plain(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, str):
         return value
-    return f"{value:g}" if isinstance(value, float) else f"{value:,}"
+    return format_number(int(value) if value == int(value) else value)
 
 
 def shorten(value: Any, at_most: int = 2) -> Any:

@@ -28,7 +28,7 @@ from mailcheck.operations.domains.watches.manage_watches import ManageWatches
 from mailcheck.operations.semaphores import CheckSlots
 from mailcheck.web.dashboard.domains.frame import HISTORY, DomainFrame, path_of
 from mailcheck.web.dashboard.domains.view import ALERT_LEVELS
-from mailcheck.web.dashboard.rendering import Renderer, redirect
+from mailcheck.web.dashboard.rendering import Renderer, redirect, write_moment
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply, download_reply, json_reply
@@ -76,7 +76,7 @@ def draw_history(
         Mark(
             _place(change.at, begins, ends),
             ALERT_LEVELS[change.severity],
-            f"{format_instant(change.at)[:16].replace('T', ' ')} {change.sentence}",
+            f"{write_moment(format_instant(change.at))} {change.sentence}",
         )
         for change in marked
     )

@@ -18,7 +18,7 @@ from mailcheck.operations.inbox.follow_inbox import (
 )
 from mailcheck.operations.inbox.messages import ReadInbox
 from mailcheck.web.dashboard.live import KEEP_ALIVE, LONGEST_STREAM, live_caller, open_stream
-from mailcheck.web.dashboard.rendering import Renderer
+from mailcheck.web.dashboard.rendering import Renderer, name_subject
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site import costs
 from mailcheck.web.site.event_streams import Stream, write_event
@@ -79,7 +79,7 @@ class LivePages(Struct, frozen=True):
         author = summary.header.author_name or summary.header.author_address
         shown = {
             "id": summary.id,
-            "subject": summary.header.subject or "(no subject)",
+            "subject": name_subject(summary.header.subject),
             "about": "\n".join(filter(None, [author, *extracted.codes[:1]])),
             "row": str(row),
         }

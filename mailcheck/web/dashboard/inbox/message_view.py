@@ -10,6 +10,7 @@ from msgspec import Struct
 from mailcheck.api.requests.fields import FLAG
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.content.bodies import Attachment, is_readable
+from mailcheck.checks.content.bounces import Bounce, find_parts, read_bounce
 from mailcheck.checks.content.calendar import CALENDAR_TYPES, Invitation, read_invitation
 from mailcheck.checks.content.decoding import decode_text
 from mailcheck.checks.content.links import TextPiece, cut_at_links
@@ -201,6 +202,7 @@ class MessageView(Struct, frozen=True):
     is_cut: bool
     beside: ListRequest | None
     invitation: Invitation | None = None
+    bounce: Bounce | None = None
 
     @property
     def provider(self) -> str:
@@ -264,6 +266,7 @@ async def view_message(
     """
     content = message.content
     invitation = await _find_invitation(show, message)
+    bounce = await _find_bounce(show, message)
     has_html = bool(content.html)
     has = dict.fromkeys(VIEWS, True) | {
         "html": has_html,
@@ -294,6 +297,7 @@ async def view_message(
         is_cut=safe is None and len(shown) > MAX_TEXT_SHOWN,
         beside=beside,
         invitation=invitation,
+        bounce=bounce,
     )
 
 
@@ -304,6 +308,20 @@ async def _find_invitation(show: ShowMessage, message: StoredMessage) -> Invitat
             attachment = await show.attachment(message, facts.id)
             return read_invitation(attachment.data, attachment.charset, attachment.method)
     return None
+
+
+async def _find_bounce(show: ShowMessage, message: StoredMessage) -> Bounce | None:
+    """Return what a delivery status notification says, or `None` for any other mail."""
+    attachments = message.content.attachments
+    found = find_parts([one.content_type for one in attachments])
+    if found is None:
+        return None
+    status, returned = found
+    report = await show.attachment(message, attachments[status].id)
+    if returned is None:
+        return read_bounce(report.data)
+    mail = await show.attachment(message, attachments[returned].id)
+    return read_bounce(report.data, mail.data)
 
 
 def allows_remote_content(visit: Visit) -> bool:

@@ -13,6 +13,7 @@ from mailcheck.core.filters import EXAMPLES, Field, MessageFilter, parse_search,
 from mailcheck.core.instants import Instant
 from mailcheck.operations.inbox.messages import MessageList
 from mailcheck.store.messages import InboxOverview
+from mailcheck.web.dashboard.rendering import format_number
 
 SHORTCUTS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("j", "k"), "next / previous message"),
@@ -190,7 +191,9 @@ def write_range(request: ListRequest, messages: MessageList) -> str:
     """Return which messages of how many are shown."""
     first = (messages.page - 1) * request.limit + 1
     last = first + len(messages.messages) - 1
-    unknown = f"; {messages.not_searched:,} not searched yet" if messages.not_searched else ""
+    total = format_number(messages.total)
+    if messages.not_searched:
+        total += f"; {format_number(messages.not_searched)} not searched yet"
     if not messages.messages:
-        return f"0 of {messages.total:,}{unknown}"
-    return f"{first:,} to {last:,} of {messages.total:,}{unknown}"
+        return f"0 of {total}"
+    return f"{format_number(first)} to {format_number(last)} of {total}"

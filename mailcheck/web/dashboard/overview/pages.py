@@ -21,7 +21,7 @@ from mailcheck.web.dashboard.charts import draw_trend
 from mailcheck.web.dashboard.deliverability.report_view import BEST, level_of
 from mailcheck.web.dashboard.domains.frame import path_of, view_domain
 from mailcheck.web.dashboard.domains.view import ALERT_LEVELS
-from mailcheck.web.dashboard.rendering import Renderer, format_count
+from mailcheck.web.dashboard.rendering import Renderer, format_count, format_number
 from mailcheck.web.dashboard.snippets import KEY_PLACEHOLDER, write_first_mail, write_snippets
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site import costs
@@ -199,7 +199,7 @@ def write_status(
     text = "No unread mails"
     if unread:
         more = "+" if unread == LOOKED_THROUGH else ""
-        text = f"{unread:,}{more} unread {'mail' if unread == 1 else 'mails'}"
+        text = f"{format_number(unread)}{more} unread {'mail' if unread == 1 else 'mails'}"
     parts.append(StatusPart("", "mail", text, "/inbox"))
     newest = _newest_report(tests)
     if newest is not None and newest.tenths is not None:

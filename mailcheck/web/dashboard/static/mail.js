@@ -24,12 +24,15 @@ function prepareMail(root) {
     frame.style.height = `${shown.scrollHeight}px`;
     window.scrollTo({ top: scrollY, behavior: "instant" });
   };
+  const isLoaded = () => frame.contentDocument?.readyState === "complete" && frame.contentDocument.URL !== "about:blank";
   const watch = () => {
     fit();
-    for (const image of frame.contentDocument.images) image.addEventListener("load", fit);
+    frame.parentElement.classList.remove("measuring");
+    for (const image of frame.contentDocument?.images ?? []) image.addEventListener("load", fit);
   };
   frame.addEventListener("load", watch);
-  if (frame.contentDocument?.readyState === "complete" && frame.contentDocument.body?.childElementCount) watch();
+  if (isLoaded()) watch();
+  else frame.parentElement.classList.add("measuring"); // what follows appears in its final place
   let width = 0;
   new ResizeObserver(([{ contentRect }]) => {
     if (contentRect.width !== width) fit();
