@@ -32,13 +32,13 @@ from twisted.internet.threads import deferToThread
 from benchmarks.reputation import DELAY, longest_chain, read_log, serve
 from mailcheck.assembly.daemon import build_daemon
 from mailcheck.assembly.ops import Environment
+from mailcheck.assembly.running.services import build_services
 from mailcheck.assembly.runtime import open_runtime, time_and_chance_of
-from mailcheck.assembly.services import build_services
 from mailcheck.assembly.workers import daemon_workers
 from mailcheck.config.reading import load_config
-from mailcheck.core.client_limits import AMPLE
 from mailcheck.core.deliverability_tests import DeliverabilityTest, State, local_part_of
 from mailcheck.core.identifiers import DeliverabilityTestId
+from mailcheck.core.memory.client_limits import AMPLE
 from tests.end_to_end.test_domain_checks import zone as zone_of_lists
 from tests.fakes.mail_signer import RSA
 from tests.fakes.memory_zone import MemoryZone

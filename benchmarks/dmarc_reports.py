@@ -32,8 +32,8 @@ from mailcheck.checks.receiver_reports.senders import (
     pack_rows,
     summarize_page,
 )
+from mailcheck.core.domains.receiver_reports import LARGEST_REPORT_PAGE
 from mailcheck.core.instants import DAY, Instant
-from mailcheck.core.receiver_reports import LARGEST_REPORT_PAGE
 from mailcheck.workers.process import ProcessWorker
 from tests.corpus.report_files import document, gzipped, report_mail
 

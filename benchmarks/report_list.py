@@ -18,9 +18,7 @@ from typing import Any
 
 from twisted.internet.defer import Deferred
 
-from mailcheck.core.identifiers import AccountId
-from mailcheck.core.instants import DAY, MINUTE, Instant
-from mailcheck.core.receiver_reports import (
+from mailcheck.core.domains.receiver_reports import (
     LARGEST_REPORT_PAGE,
     Feedback,
     FeedbackType,
@@ -29,6 +27,8 @@ from mailcheck.core.receiver_reports import (
     ReportKind,
     ReportState,
 )
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.instants import DAY, MINUTE, Instant
 from mailcheck.engines.database import DatabaseEngine
 from mailcheck.engines.postgresql import PostgresqlEngine
 from mailcheck.engines.sqlite import SqliteEngine

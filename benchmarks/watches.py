@@ -18,8 +18,8 @@ import time
 from pathlib import Path
 
 from benchmarks.measuring import cpu_seconds
+from mailcheck.core.domains.watches import WatchChange, WatchId, WatchScore
 from mailcheck.core.instants import DAY, Instant
-from mailcheck.core.watches import WatchChange, WatchId, WatchScore
 from mailcheck.store.domains.watch_store import RunRecord
 from tests.fakes.blocklist_test_entries import publish_list_test_entries
 from tests.fakes.memory_zone import MemoryZone

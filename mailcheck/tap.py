@@ -66,8 +66,8 @@ def _build(options: Options) -> IService:
             # If twistd is going to fork into the background, it would leave the children behind.
             _load_beside(workers.ahead)
         from mailcheck.assembly.ops import Environment, log_writer
-        from mailcheck.assembly.processes import inherited_ports, parent_of_processes
-        from mailcheck.assembly.starting import build_process, try_start
+        from mailcheck.assembly.running.processes import inherited_ports, parent_of_processes
+        from mailcheck.assembly.running.starting import build_process, try_start
 
         inherited = inherited_ports(config, options["inherited"])
         log = log_writer(config, twistd, os.environ)
@@ -104,7 +104,7 @@ def _load_beside(workers: "Iterable[ProcessWorker]") -> None:
     import mailcheck.assembly.checks
 
     content.start()
-    import mailcheck.assembly.services  # noqa: F401
+    import mailcheck.assembly.running.services  # noqa: F401
 
 
 @contextmanager

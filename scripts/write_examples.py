@@ -27,8 +27,8 @@ from mailcheck.api.requests.inbox import (
 from mailcheck.checks.deliverability.content_filter import FilterRule, FilterVerdict
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.config.options import InboxOptions, ReleaseOptions, WebOptions
+from mailcheck.core.domains.receiver_reports import MAX_DECISIONS, SenderDecision
 from mailcheck.core.instants import Instant
-from mailcheck.core.receiver_reports import MAX_DECISIONS, SenderDecision
 from mailcheck.core.rights import make_rights
 from mailcheck.core.webhooks import MOST_WEBHOOKS, Attempt
 from mailcheck.ports.probes import Relayed

@@ -30,7 +30,7 @@ from mailcheck.checks.weights import LISTING_TIERS, MEASURED, QUALITY_AREAS
 from mailcheck.cli.main import COMMANDS, make_parser
 from mailcheck.config.options import Config, NamedOption, options_of
 from mailcheck.config.reading import FILE_SUFFIX, variable_name
-from mailcheck.core.instruments import Kind
+from mailcheck.core.memory.instruments import Kind
 from mailcheck.core.projects import ROLE_TEXTS
 from mailcheck.core.rights import SCOPE_TEXTS, Scope
 from mailcheck.web.api.description import ApiDescription

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.untraced  # the tests read the package, but do not run 
 
 ROOT = Path(__file__).parent.parent
 
-MAX_MODULES = 24
+MAX_MODULES = 20
 """Maximum number of modules in a package, so that a reader can survey their names. A package with
 more modules covers two topics, or splits one topic too finely."""
 

@@ -19,7 +19,7 @@ from twisted.internet.testing import StringTransport
 import mailcheck
 from mailcheck.assembly.doors.compatible import build_open
 from mailcheck.assembly.mail_programs import imap_factory, pop3_factory
-from mailcheck.assembly.services import mail_factory
+from mailcheck.assembly.running.services import mail_factory
 from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import MailpitOptions, WebOptions
 from mailcheck.connections.policies import offer_no_tls

@@ -9,8 +9,8 @@ from mailcheck.assembly.workers import (
     password_threads,
 )
 from mailcheck.config.options import Config
-from mailcheck.core.client_limits import AMPLE
 from mailcheck.core.deliverability_tests import MAX_PENDING
+from mailcheck.core.memory.client_limits import AMPLE
 from mailcheck.core.webhooks import MOST_WEBHOOKS
 from mailcheck.daemon.short_turns import TURN
 from mailcheck.dns import exchange, wire_format
@@ -24,7 +24,7 @@ from mailcheck.operations.accounts.sign_in import (
     PER_NAME_AND_ADDRESS,
 )
 from mailcheck.operations.inbox import contents
-from mailcheck.operations.inbox.deliver_webhooks import AT_ONCE
+from mailcheck.operations.inbox.webhooks.deliver_webhooks import AT_ONCE
 from mailcheck.operations.parked_waits import PAGES_OF_PERSON
 from mailcheck.probes.webhook_sender import MAX_OCTETS, MOST_A_MINUTE, SECONDS
 from mailcheck.smtp.settings import Limits

@@ -7,7 +7,7 @@ from mailcheck.assembly.deployment import reserved_names
 from mailcheck.assembly.runtime import Runtime
 from mailcheck.config.options import Config, OidcOptions
 from mailcheck.core.accounts import RequestLimits
-from mailcheck.core.instruments import Tally
+from mailcheck.core.memory.instruments import Tally
 from mailcheck.core.signing_in.company import parse_group_role
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import AUDIT_INTERVAL, AuditRetention, retention_service

@@ -15,7 +15,7 @@ from mailcheck.cluster.local import LocalCluster
 from mailcheck.cluster.redis_address import RedisAddress, parse_redis_address
 from mailcheck.config.options import Config
 from mailcheck.config.reading import ConfigError
-from mailcheck.core.instruments import Conditions, RedisFigures
+from mailcheck.core.memory.instruments import Conditions, RedisFigures
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.ports.cluster import (
     Memory,

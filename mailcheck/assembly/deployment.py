@@ -24,8 +24,8 @@ from mailcheck.connections.certificates import (
 from mailcheck.connections.policies import AuthWithoutTls, TlsPolicy
 from mailcheck.core.accounts import EVERY_ACCOUNT, AllowedRecipients
 from mailcheck.core.addresses import is_domain_name
-from mailcheck.core.client_limits import MAX_REJECTED_AT_ONCE, ConnectionLimits, MemoryPlan
 from mailcheck.core.instants import Instant
+from mailcheck.core.memory.client_limits import MAX_REJECTED_AT_ONCE, ConnectionLimits, MemoryPlan
 from mailcheck.core.network_addresses import (
     IpNetwork,
     ListenAddress,

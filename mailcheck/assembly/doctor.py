@@ -28,7 +28,7 @@ from mailcheck.checks.proofs import Outcome
 from mailcheck.config.options import SELF_SIGNED, Config, InboxOptions
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.identifiers import KEY_FILE, PASSWORD_FILE
-from mailcheck.core.instruments import RedisFigures
+from mailcheck.core.memory.instruments import RedisFigures
 from mailcheck.core.network_addresses import IpAddress, parse_listen_address, why_not_public
 from mailcheck.core.signing_in.company import CALLBACK
 from mailcheck.core.version import has_older_distribution

@@ -25,11 +25,11 @@ from mailcheck.operations.inbox.feeds import InboxFeeds, MailHandoff
 from mailcheck.operations.inbox.follow_inbox import FollowInbox
 from mailcheck.operations.inbox.mailboxes import Mailboxes, MailboxSettings
 from mailcheck.operations.inbox.mails import Mails
-from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
 from mailcheck.operations.inbox.messages import DeleteMessages, ReadInbox, ShareMessage
 from mailcheck.operations.inbox.receive_mail import ReceiveMail, RequestedFaults
 from mailcheck.operations.inbox.release_mail import ReleaseMail
 from mailcheck.operations.inbox.wait_for_message import WaitForMessage
+from mailcheck.operations.inbox.webhooks.manage_webhooks import ManageWebhooks
 from mailcheck.operations.parked_waits import WaitSlots
 from mailcheck.ports.cluster import Notifications
 from mailcheck.store.accounts.webhook_store import WebhookStore

@@ -9,7 +9,7 @@ from mailcheck.assembly.daemon import Daemon
 from mailcheck.assembly.workers import Workers
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.instants import SECOND
-from mailcheck.core.instruments import (
+from mailcheck.core.memory.instruments import (
     Conditions,
     Distribution,
     Kind,
@@ -25,9 +25,9 @@ from mailcheck.operations.deliverability.run_test_checks import RunTestChecks
 from mailcheck.operations.deliverability.wait_for_test import DeliverabilityFeeds
 from mailcheck.operations.domains.watches.run_watches import RunWatches
 from mailcheck.operations.domains.watches.send_alerts import SendAlerts
-from mailcheck.operations.inbox.deliver_webhooks import DeliverWebhooks
 from mailcheck.operations.inbox.feeds import InboxFeeds
 from mailcheck.operations.inbox.wait_for_message import WaitForMessage
+from mailcheck.operations.inbox.webhooks.deliver_webhooks import DeliverWebhooks
 from mailcheck.operations.traffic.score_traffic import ScoreTraffic
 from mailcheck.ops.journal import LoginJournal, MailJournal
 from mailcheck.ops.log import LogWriter

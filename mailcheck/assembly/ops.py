@@ -23,7 +23,7 @@ from mailcheck.config.reading import ConfigError
 from mailcheck.connections.certificates import ReloadableCertificate
 from mailcheck.connections.policies import TlsPolicy, offer_to_all, offer_to_public
 from mailcheck.core.instants import Instant
-from mailcheck.core.instruments import Conditions
+from mailcheck.core.memory.instruments import Conditions
 from mailcheck.core.version import installed_version
 from mailcheck.daemon.listening import ListeningService
 from mailcheck.daemon.periodic import PeriodicService

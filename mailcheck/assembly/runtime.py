@@ -27,11 +27,11 @@ from mailcheck.assembly.workers import Workers, in_short_turns
 from mailcheck.cluster.local import CountersOrAlone
 from mailcheck.config.options import Config
 from mailcheck.config.reading import ConfigError
-from mailcheck.core.client_limits import MemoryPlan
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.identifiers import KEY_FILE, PASSWORD_FILE, RandomBytes
 from mailcheck.core.instants import DAY, HOUR, SECOND
-from mailcheck.core.instruments import Conditions, RedisFigures
+from mailcheck.core.memory.client_limits import MemoryPlan
+from mailcheck.core.memory.instruments import Conditions, RedisFigures
 from mailcheck.daemon.presence import Presence
 from mailcheck.daemon.wall_clock import WallClock
 from mailcheck.engines.database import DatabaseEngine

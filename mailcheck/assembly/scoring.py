@@ -12,9 +12,9 @@ from mailcheck.checks.deliverability.content_filter import RSPAMD, SPAMASSASSIN
 from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.config.options import Config
-from mailcheck.core.client_limits import AMPLE, MemoryPlan
 from mailcheck.core.deliverability_tests import ReceivedMail, StoredReport
-from mailcheck.core.instruments import Tally
+from mailcheck.core.memory.client_limits import AMPLE, MemoryPlan
+from mailcheck.core.memory.instruments import Tally
 from mailcheck.core.messages import Session
 from mailcheck.core.network_addresses import is_local_client
 from mailcheck.daemon.services import ChecksService, OrderedServices

@@ -9,16 +9,16 @@ from mailcheck.api.urls import PublicUrls
 from mailcheck.assembly.deployment import alerts_from
 from mailcheck.assembly.inbox import MailParts
 from mailcheck.assembly.runtime import Runtime
+from mailcheck.core.domains.watches import receiver_key
 from mailcheck.core.messages import ListedMessage, MessageSummary
-from mailcheck.core.watches import receiver_key
 from mailcheck.core.webhooks import Webhook
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.services import LeasedWorkService
 from mailcheck.operations.accounts.audit import Audit
 from mailcheck.operations.domains.watches.manage_watches import AlertReceivers
 from mailcheck.operations.domains.watches.send_alerts import MailHead, write_external_mail
-from mailcheck.operations.inbox.deliver_webhooks import RENEWAL, DeliverWebhooks
-from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
+from mailcheck.operations.inbox.webhooks.deliver_webhooks import RENEWAL, DeliverWebhooks
+from mailcheck.operations.inbox.webhooks.manage_webhooks import ManageWebhooks
 from mailcheck.ports.cluster import Notifications
 from mailcheck.store.accounts.webhook_store import WebhookStore
 

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from twisted.internet.interfaces import IReactorFDSet
 from twisted.logger import Logger
 
-from mailcheck.core.client_limits import MemoryPlan
+from mailcheck.core.memory.client_limits import MemoryPlan
 from mailcheck.engines.database import call_immediately
 from mailcheck.operations.worker_calls import (
     derive_content,

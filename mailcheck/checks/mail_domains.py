@@ -5,7 +5,7 @@ from functools import cache, lru_cache
 import idna
 from publicsuffixlist import PublicSuffixList
 
-from mailcheck.core.domain_names import MAX_INPUT, MAX_LABEL, MAX_NAME, is_special_use
+from mailcheck.core.domains.domain_names import MAX_INPUT, MAX_LABEL, MAX_NAME, is_special_use
 
 NEVER_DELEGATED = frozenset(("corp", "home", "intranet", "lan", "localdomain"))
 """Top-level names that private networks use and that the public DNS does not have."""

@@ -17,7 +17,7 @@ from dns.rdtypes.ANY.TXT import TXT
 from mailcheck.checks.dns_answers import Answers, DnsAnswer, DnsQuestion, DnsStatus, host_name
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.checks.spf_texts import is_sender_id, is_spf_record, looks_like_spf
-from mailcheck.checks.tag_repair import start_of
+from mailcheck.checks.tags.tag_repair import start_of
 
 MAX_STRING = 255
 """Maximum number of octets of one string of a TXT record (RFC 1035 3.3)."""

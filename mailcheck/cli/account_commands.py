@@ -15,11 +15,11 @@ from typing import Any
 from mailcheck.api.urls import PublicUrls
 from mailcheck.assembly.accounts import AccountParts
 from mailcheck.assembly.deployment import has_oauth
+from mailcheck.cli.access.daemon_access import local_url
+from mailcheck.cli.access.store_access import Result, with_accounts
 from mailcheck.cli.commands import Console, whole_id
-from mailcheck.cli.daemon_access import local_url
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM
 from mailcheck.cli.parser import read_digits, whole_number
-from mailcheck.cli.store_access import Result, with_accounts
 from mailcheck.core.accounts import Account, AccountLimits, ApiKey
 from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.audit import COMMAND_LINE, AuditEntry

@@ -18,17 +18,17 @@ from mailcheck.checks.dnsbl.listings import describe_listings
 from mailcheck.checks.findings import Finding, Severity
 from mailcheck.checks.scoring.blacklists import judge_blacklists
 from mailcheck.checks.scoring.outcomes import Status
-from mailcheck.cli.check_texts import (
+from mailcheck.cli.access.reactor_commands import CountedLookups, set_async_command
+from mailcheck.cli.commands import Console, Line
+from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
+from mailcheck.cli.texts.check_texts import (
     describe_blocklists,
     describe_domain,
     describe_mx,
     describe_reputation,
 )
-from mailcheck.cli.commands import Console, Line
-from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
-from mailcheck.cli.reactor_commands import CountedLookups, set_async_command
 from mailcheck.config.options import Config
-from mailcheck.core.domain_names import (
+from mailcheck.core.domains.domain_names import (
     parse_blocklist_query,
     parse_domain,
     parse_host_address,

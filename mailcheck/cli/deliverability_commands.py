@@ -6,13 +6,13 @@ import time
 from typing import Any
 from urllib.parse import quote
 
+from mailcheck.cli.access.daemon_access import command_line, set_daemon_command
 from mailcheck.cli.commands import Console
-from mailcheck.cli.daemon_access import command_line, set_daemon_command
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED
 from mailcheck.cli.inbox_commands import mail_server
 from mailcheck.cli.parser import decimal_number
 from mailcheck.cli.score_commands import EXIT_STATUSES, add_report_options, judge_report
-from mailcheck.cli.score_texts import Shape, describe_report
+from mailcheck.cli.texts.score_texts import Shape, describe_report
 from mailcheck.clients.mailcheck_client import Mailcheck, MailcheckError
 
 POLL = 10

@@ -13,9 +13,9 @@ from mailcheck.assembly.probes import Probes
 from mailcheck.checks.findings import Finding, RecordToPublish
 from mailcheck.checks.hosts.own_zone import list_zone_records
 from mailcheck.checks.proofs import proof_of
+from mailcheck.cli.access.reactor_commands import CountedLookups, set_async_command
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED
-from mailcheck.cli.reactor_commands import CountedLookups, set_async_command
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.daemon.wall_clock import of_the_system
 from mailcheck.operations.doctor import Examination, Health

@@ -10,8 +10,8 @@ from datetime import datetime
 from email.message import EmailMessage
 from typing import cast
 
+from mailcheck.cli.access.daemon_access import command_line, report_problem, set_daemon_command
 from mailcheck.cli.commands import Console
-from mailcheck.cli.daemon_access import command_line, report_problem, set_daemon_command
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
 from mailcheck.cli.parser import whole_number
 from mailcheck.clients.mailcheck_client import (

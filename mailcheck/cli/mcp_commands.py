@@ -16,8 +16,8 @@ from threading import Lock, Thread
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
+from mailcheck.cli.access.daemon_access import set_daemon_command
 from mailcheck.cli.commands import Console
-from mailcheck.cli.daemon_access import set_daemon_command
 from mailcheck.cli.exit_statuses import EXIT_FINE
 from mailcheck.cli.terminal import is_safe_terminal
 from mailcheck.clients.mailcheck_client import SILENCE, Mailcheck

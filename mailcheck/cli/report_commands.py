@@ -30,15 +30,15 @@ from mailcheck.checks.receiver_reports.senders import (
     rows_of_report,
 )
 from mailcheck.checks.receiver_reports.tls import TlsReport, explain_failure
+from mailcheck.cli.access.daemon_access import add_daemon_options, run_on_daemon
+from mailcheck.cli.access.reactor_commands import CountedLookups, on_reactor
 from mailcheck.cli.commands import BLUE, BOLD, GREEN, RED, YELLOW, Console, Line, Painted
-from mailcheck.cli.daemon_access import add_daemon_options, run_on_daemon
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE
 from mailcheck.cli.parser import whole_number
-from mailcheck.cli.reactor_commands import CountedLookups, on_reactor
 from mailcheck.cli.reports_commands import plan_policy
+from mailcheck.core.domains.receiver_reports import MIN_DAYS
 from mailcheck.core.errors import ReportRefused
 from mailcheck.core.instants import DAY, Instant, format_instant
-from mailcheck.core.receiver_reports import MIN_DAYS
 from mailcheck.daemon.wall_clock import of_the_system
 from mailcheck.operations.reports.summarize_senders import (
     ShownOverview,

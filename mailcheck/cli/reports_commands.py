@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
+from mailcheck.cli.access.daemon_access import set_daemon_command
 from mailcheck.cli.commands import BOLD, GREEN, RED, YELLOW, Console, Line, Painted, whole_id
-from mailcheck.cli.daemon_access import set_daemon_command
 from mailcheck.cli.exit_statuses import (
     EXIT_FINE,
     EXIT_PROBLEM,
@@ -16,8 +16,8 @@ from mailcheck.cli.exit_statuses import (
 )
 from mailcheck.cli.parser import whole_number
 from mailcheck.clients.mailcheck_client import LARGEST_PAGE, Mailcheck
+from mailcheck.core.domains.receiver_reports import ReportKind
 from mailcheck.core.identifiers import SHORT_ID_LENGTH
-from mailcheck.core.receiver_reports import ReportKind
 
 KINDS = [kind.value for kind in ReportKind]
 

@@ -24,11 +24,11 @@ from mailcheck.checks.findings import RecordToPublish
 from mailcheck.checks.findings_table import advice_of
 from mailcheck.checks.press_unsubscribe import PressVerdict, judge_press, not_offered
 from mailcheck.checks.quality.receiver_replies import Action, load_profiles
+from mailcheck.cli.access.reactor_commands import CountedLookups, set_async_command
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
 from mailcheck.cli.parser import decimal_number
-from mailcheck.cli.reactor_commands import CountedLookups, set_async_command
-from mailcheck.cli.score_texts import (
+from mailcheck.cli.texts.score_texts import (
     Shape,
     describe_checks,
     describe_pressed,

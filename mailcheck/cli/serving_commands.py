@@ -116,7 +116,7 @@ def add_init(parser: argparse.ArgumentParser) -> None:
 def init(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck init``: create a commented configuration file, an account and its key."""
     from mailcheck.assembly.accounts import AccountParts
-    from mailcheck.cli.store_access import with_accounts
+    from mailcheck.cli.access.store_access import with_accounts
     from mailcheck.daemon.first_start import write_secret
 
     if options.file.exists():
@@ -182,7 +182,7 @@ def add_config_commands(parser: argparse.ArgumentParser) -> None:
 
 def check_config(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck config check``: build the daemon as a start does, without starting it."""
-    from mailcheck.cli.reactor_commands import on_reactor
+    from mailcheck.cli.access.reactor_commands import on_reactor
 
     if not _could_start(console):
         return EXIT_USAGE
@@ -216,7 +216,7 @@ def _could_start(console: Console) -> bool:
     # Imported here, since the other commands need no daemon.
     from twisted.internet import reactor
 
-    from mailcheck.assembly.starting import try_start
+    from mailcheck.assembly.running.starting import try_start
     from mailcheck.daemon.listening import CannotStart
 
     try:
@@ -229,7 +229,7 @@ def _could_start(console: Console) -> bool:
 
 async def check_connections(options: argparse.Namespace, console: Console, reactor: Any) -> int:
     """``mailcheck config check``: examine [oidc]; with ``--connect``, use ports and database."""
-    from mailcheck.assembly.starting import try_connecting
+    from mailcheck.assembly.running.starting import try_connecting
     from mailcheck.daemon.listening import CannotStart
 
     if not await _can_sign_in(console, reactor):

@@ -60,7 +60,7 @@ def restore_store(options: argparse.Namespace, console: Console) -> int:
 def check_store(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck store check``: print a line for each problem, and exit with 1 if any."""
     from mailcheck.assembly.runtime import Runtime
-    from mailcheck.cli.store_access import with_store
+    from mailcheck.cli.access.store_access import with_store
     from mailcheck.engines.backup import check_file, check_rows
 
     async def check(runtime: Runtime) -> list[str]:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from mailcheck.cli.access.daemon_access import set_daemon_command
 from mailcheck.cli.commands import Console, whole_id
-from mailcheck.cli.daemon_access import set_daemon_command
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE
 from mailcheck.cli.parser import whole_number
 from mailcheck.clients.mailcheck_client import LARGEST_PAGE, Mailcheck

@@ -5,8 +5,8 @@ import json
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from mailcheck.cli.access.daemon_access import command_line, set_daemon_command
 from mailcheck.cli.commands import Console, whole_id
-from mailcheck.cli.daemon_access import command_line, set_daemon_command
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM
 from mailcheck.clients.mailcheck_client import Mailcheck
 from mailcheck.core.identifiers import SHORT_ID_LENGTH

@@ -7,10 +7,10 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import IReactorTime
 from twisted.python.failure import Failure
 
-from mailcheck.core.client_limits import Window
 from mailcheck.core.instants import instant_of
-from mailcheck.core.keys import Key
-from mailcheck.core.recent import LruCache
+from mailcheck.core.memory.client_limits import Window
+from mailcheck.core.memory.keys import Key
+from mailcheck.core.memory.recent import LruCache
 from mailcheck.operations.semaphores import FairSemaphore
 from mailcheck.ports.cluster import KNOWN_DOMAINS, KNOWN_SELECTORS, Hit, RateCounters, Subject
 

@@ -23,8 +23,8 @@ from txredisapi import BaseRedisProtocol, LineReceiver, RedisError, SubscriberPr
 from txredisapi import ConnectionError as ConnectionLost
 
 from mailcheck.cluster.redis_address import RedisAddress
-from mailcheck.core.instruments import RedisFigures
-from mailcheck.core.keys import Key, key_of, keys_below
+from mailcheck.core.memory.instruments import RedisFigures
+from mailcheck.core.memory.keys import Key, key_of, keys_below
 
 PROJECT = "mailcheck"
 """Prefix of all keys, since other programs may use the same Redis."""

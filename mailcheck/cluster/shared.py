@@ -23,7 +23,7 @@ from mailcheck.cluster.local import (
 )
 from mailcheck.cluster.redis import BEAT, LOOK_BEATS, Redis, RedisAway
 from mailcheck.core.instants import SECOND
-from mailcheck.core.keys import Key
+from mailcheck.core.memory.keys import Key
 from mailcheck.core.version import installed_version
 from mailcheck.operations.semaphores import FairSemaphore, NoPermit
 from mailcheck.ports.cluster import KNOWN_DOMAINS, KNOWN_SELECTORS, Hit, Subject

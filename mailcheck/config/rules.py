@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from mailcheck.cluster.redis_address import parse_redis_address
 from mailcheck.config.options import SELF_SIGNED, AlertOptions, Config, ReleaseOptions
 from mailcheck.core.addresses import is_domain_name, parse_plain_address
-from mailcheck.core.domain_names import origin_of
+from mailcheck.core.domains.domain_names import origin_of
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.identifiers import MIN_PRESET_KEY, is_possible_key
 from mailcheck.core.network_addresses import (

@@ -8,7 +8,7 @@ from typing import Generic, Protocol, TypeVar
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 
-from mailcheck.core.client_limits import ConnectionCounts, ConnectionLimits
+from mailcheck.core.memory.client_limits import ConnectionCounts, ConnectionLimits
 from mailcheck.core.network_addresses import is_local_client
 
 

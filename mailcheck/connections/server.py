@@ -22,7 +22,7 @@ from mailcheck.connections.policies import (
 )
 from mailcheck.connections.proxy_header import ProxyHeaderReader
 from mailcheck.connections.receive_path import LineLimits, ReceivePath
-from mailcheck.core.client_limits import ConnectionLimits
+from mailcheck.core.memory.client_limits import ConnectionLimits
 from mailcheck.core.network_addresses import IpNetwork
 
 PROXY_HEADER_SECONDS = 5.0

@@ -11,6 +11,7 @@ from msgspec import Struct, msgpack
 from mailcheck.core.addresses import UNTAGGED, Mailbox
 from mailcheck.core.content import Extracted, HeaderSummary, MessageContent
 from mailcheck.core.cursors import START, Position
+from mailcheck.core.domains.receiver_reports import ReportKind
 from mailcheck.core.identifiers import (
     AccountId,
     DeliverabilityTestId,
@@ -18,7 +19,6 @@ from mailcheck.core.identifiers import (
     MessageId,
 )
 from mailcheck.core.instants import HOUR, SECOND, Instant
-from mailcheck.core.receiver_reports import ReportKind
 
 UNDO_TIME = 30 * SECOND
 """How long a deletion on the pages can be undone. The message is hidden at once."""

@@ -14,7 +14,7 @@ from twisted.internet.protocol import ProcessProtocol
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from mailcheck.core.instruments import Conditions, Tally
+from mailcheck.core.memory.instruments import Conditions, Tally
 from mailcheck.operations.backups import (
     HOUR,
     Backup,

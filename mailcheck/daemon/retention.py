@@ -7,9 +7,9 @@ from typing import Any
 from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.core.audit import AUDIT_KEPT, MOST_ENTRIES
+from mailcheck.core.domains.watches import HISTORY_KEPT
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, HOUR, Instant
-from mailcheck.core.watches import HISTORY_KEPT
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.operations.concurrency import delete_in_batches
 from mailcheck.ports.clocks import Now

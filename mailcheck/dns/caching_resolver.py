@@ -11,7 +11,7 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
-from mailcheck.core.recent import LruCache
+from mailcheck.core.memory.recent import LruCache
 from mailcheck.operations.concurrency import SingleFlight
 from mailcheck.ports.resolver import Resolver
 

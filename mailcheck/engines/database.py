@@ -9,7 +9,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from mailcheck.core.errors import ExpectedFailure, StoreDamaged, StoreUnavailable, WorkerDied
-from mailcheck.core.instruments import SIZES, Distribution
+from mailcheck.core.memory.instruments import SIZES, Distribution
 from mailcheck.engines.committing import (
     Outcome,
     Write,

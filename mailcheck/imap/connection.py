@@ -22,8 +22,8 @@ from mailcheck.connections.sasl import (
 )
 from mailcheck.connections.server import PortSettings, ServedConnection, ServerFactory
 from mailcheck.core.accounts import Caller
-from mailcheck.core.client_limits import AMPLE
 from mailcheck.core.errors import ExpectedFailure, InvalidCredentials, LimitExceeded, NotPermitted
+from mailcheck.core.memory.client_limits import AMPLE
 from mailcheck.core.rights import Scope
 from mailcheck.imap.commands import Authenticate, Identify, Invalid, Login, Plain, Tagged
 from mailcheck.imap.failures import refusal_of

@@ -16,7 +16,7 @@ from zope.interface import implementer
 from mailcheck.connections.counting import OpenConnections
 from mailcheck.connections.policies import client_ip_of, is_in_networks
 from mailcheck.connections.wire import Watchdog
-from mailcheck.core.client_limits import ConnectionLimits
+from mailcheck.core.memory.client_limits import ConnectionLimits
 from mailcheck.core.messages import Session
 from mailcheck.core.network_addresses import IpNetwork, is_local_client
 from mailcheck.milter import packets

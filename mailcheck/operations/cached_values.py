@@ -23,8 +23,8 @@ from typing import Any, Generic, TypeVar, Union, cast, get_args, get_origin, get
 
 import msgspec
 
-from mailcheck.core.keys import Key, key_of
-from mailcheck.core.recent import LruCache
+from mailcheck.core.memory.keys import Key, key_of
+from mailcheck.core.memory.recent import LruCache
 from mailcheck.ports.cluster import Memory
 
 READ_BEFORE = 8_000_000

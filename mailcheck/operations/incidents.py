@@ -8,7 +8,7 @@ from twisted.logger import Logger
 
 from mailcheck.core.errors import ExpectedFailure, StoreUnavailable
 from mailcheck.core.identifiers import RandomBytes
-from mailcheck.core.recent import LruCache
+from mailcheck.core.memory.recent import LruCache
 
 SAME_INCIDENT = 60.0
 """Seconds for which the same cause keeps its reference. An outage then writes one line a minute,

@@ -16,7 +16,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from mailcheck.core.errors import ExpectedFailure
-from mailcheck.core.instruments import Tally
+from mailcheck.core.memory.instruments import Tally
 
 GRACE = 5.0
 """Seconds that a stopping daemon waits for cancelled jobs to end."""

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from mailcheck.checks.mail_checks import MailChecks
     from mailcheck.checks.receiver_reports.feedback import FeedbackReport
     from mailcheck.core.content import MessageContent
+    from mailcheck.core.domains.receiver_reports import Letter
     from mailcheck.core.instants import Instant
-    from mailcheck.core.receiver_reports import Letter
 
 
 def derive_content(raw_message: bytes) -> MessageContent:

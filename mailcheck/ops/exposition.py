@@ -18,7 +18,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
-from mailcheck.core.instruments import Distribution, Kind, Metric
+from mailcheck.core.memory.instruments import Distribution, Kind, Metric
 
 INFINITY = "+Inf"
 

@@ -8,7 +8,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.python.failure import Failure
 
 from mailcheck.core.errors import ExpectedFailure
-from mailcheck.core.instruments import Conditions
+from mailcheck.core.memory.instruments import Conditions
 from mailcheck.ops.watch import DISK, FULL_DISK
 
 INTERVAL = 5.0

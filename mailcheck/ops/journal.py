@@ -9,7 +9,7 @@ from collections import Counter
 from twisted.logger import Logger
 
 from mailcheck.core.identifiers import AccountId, DeliveryId
-from mailcheck.core.instruments import Conditions, Tally
+from mailcheck.core.memory.instruments import Conditions, Tally
 from mailcheck.core.messages import Session
 from mailcheck.core.network_addresses import counting_key
 from mailcheck.ports.journals import WebFault

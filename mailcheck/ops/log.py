@@ -21,7 +21,7 @@ from twisted.logger import ILogObserver, LogEvent, LogLevel, formatEvent
 from twisted.python.logfile import LogFile
 from zope.interface import implementer
 
-from mailcheck.core.instruments import Tally
+from mailcheck.core.memory.instruments import Tally
 
 LEVELS = {level: number for number, level in enumerate(LogLevel.iterconstants())}
 INFO, WARN = LEVELS[LogLevel.info], LEVELS[LogLevel.warn]

@@ -9,7 +9,7 @@ from twisted.web.http_headers import Headers
 from twisted.web.resource import Resource
 from twisted.web.server import Request, Site
 
-from mailcheck.core.instruments import Metric
+from mailcheck.core.memory.instruments import Metric
 
 if TYPE_CHECKING:
     from mailcheck.ops.exposition import Exposition

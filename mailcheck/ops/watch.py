@@ -6,7 +6,7 @@ from typing import Protocol
 from mailcheck.checks.dnsbl.catalogue import Blocklist, Catalogue
 from mailcheck.checks.dnsbl.health import HealthStatus, ZoneHealth
 from mailcheck.core.errors import StoreUnavailable
-from mailcheck.core.instruments import Conditions
+from mailcheck.core.memory.instruments import Conditions
 
 INTERVAL = 10.0
 """Seconds between checks."""

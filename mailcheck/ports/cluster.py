@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from msgspec import Struct
 
-from mailcheck.core.client_limits import Window
-from mailcheck.core.keys import Key
+from mailcheck.core.memory.client_limits import Window
+from mailcheck.core.memory.keys import Key
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred

@@ -7,9 +7,9 @@ only sent to addresses that the operator has allowed the account, with a daily l
 from twisted.internet.defer import Deferred
 
 from mailcheck.core.accounts import AllowedRecipients
-from mailcheck.core.client_limits import DAY_WINDOW
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.core.keys import key_of
+from mailcheck.core.memory.client_limits import DAY_WINDOW
+from mailcheck.core.memory.keys import key_of
 from mailcheck.core.webhooks import ALERT_TO, MAILTO, Attempt, address_of
 from mailcheck.ports.clocks import Now
 from mailcheck.ports.cluster import Hit, RateCounters

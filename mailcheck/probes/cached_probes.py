@@ -8,7 +8,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import deferLater
 
 from mailcheck.core.instants import SECOND, instant_of
-from mailcheck.core.recent import Recent
+from mailcheck.core.memory.recent import Recent
 from mailcheck.operations.cached_values import CachedValues
 from mailcheck.operations.concurrency import SingleFlight
 

@@ -34,11 +34,11 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
-from mailcheck.core.client_limits import Window
 from mailcheck.core.instants import MINUTE, Instant, instant_of
-from mailcheck.core.keys import Key, key_of
+from mailcheck.core.memory.client_limits import Window
+from mailcheck.core.memory.keys import Key, key_of
+from mailcheck.core.memory.recent import Recent
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address
-from mailcheck.core.recent import Recent
 from mailcheck.operations.cached_values import CachedValues
 from mailcheck.operations.concurrency import SingleFlight
 from mailcheck.ports.clocks import Now

@@ -26,7 +26,7 @@ from mailcheck.checks.deliverability.filtered_mail import (
     shrink_for_filter,
 )
 from mailcheck.core.errors import ExpectedFailure
-from mailcheck.core.instruments import Tally
+from mailcheck.core.memory.instruments import Tally
 from mailcheck.operations.semaphores import FairSemaphore, NoPermit
 from mailcheck.ports.probes import FilterFailed, PrivateSpamd
 from mailcheck.ports.workers import Worker

@@ -23,10 +23,10 @@ from twisted.web.http_headers import Headers
 from twisted.web.iweb import IResponse
 
 from mailcheck.checks.content.decoding import flatten_controls
-from mailcheck.core.client_limits import MINUTE_WINDOW
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import SECOND
-from mailcheck.core.keys import key_of
+from mailcheck.core.memory.client_limits import MINUTE_WINDOW
+from mailcheck.core.memory.keys import key_of
 from mailcheck.core.network_addresses import (
     IpAddress,
     IpNetwork,
@@ -35,7 +35,7 @@ from mailcheck.core.network_addresses import (
     why_not_public,
 )
 from mailcheck.core.webhooks import RESPONSE_KEPT, Attempt
-from mailcheck.operations.inbox.event_signatures import (
+from mailcheck.operations.inbox.webhooks.event_signatures import (
     sign_body_with_hmac,
     sign_with_ecdsa,
 )

@@ -25,9 +25,9 @@ from mailcheck.connections.policies import client_ip_of, is_in_networks
 from mailcheck.connections.proxy_header import ProxyHeaderReader
 from mailcheck.connections.receive_path import ReceivePath, ReceiveReplies
 from mailcheck.core.accounts import Caller
-from mailcheck.core.client_limits import AMPLE
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import AccountId
+from mailcheck.core.memory.client_limits import AMPLE
 from mailcheck.core.network_addresses import is_local_client
 from mailcheck.ports.mail_receiver import MailJournal, MailReceiver
 from mailcheck.smtp import replies

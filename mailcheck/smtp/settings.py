@@ -4,7 +4,7 @@ from msgspec import Struct, field
 
 from mailcheck.connections.policies import AuthWithoutTls, TlsPolicy, offer_no_tls
 from mailcheck.connections.receive_path import LineLimits
-from mailcheck.core.client_limits import MAX_REJECTED_AT_ONCE, ConnectionLimits
+from mailcheck.core.memory.client_limits import MAX_REJECTED_AT_ONCE, ConnectionLimits
 from mailcheck.core.network_addresses import IpNetwork
 
 SMALL_CHUNK = 1_024

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection
 from enum import Enum
 
-from mailcheck.core.client_limits import largest_holder
+from mailcheck.core.memory.client_limits import largest_holder
 from mailcheck.core.messages import Envelope, Recipient, Session
 
 CRLF = b"\r\n"

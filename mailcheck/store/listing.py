@@ -21,8 +21,8 @@ from mailcheck.core.cursors import START, Position
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import BEGINNING, Instant
+from mailcheck.core.memory.recent import LruCache
 from mailcheck.core.messages import TagCount
-from mailcheck.core.recent import LruCache
 from mailcheck.core.rights import TagLimit
 from mailcheck.ports.engine import Row, Transaction, Value
 from mailcheck.store.content_store import load_list

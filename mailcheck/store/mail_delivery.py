@@ -14,11 +14,7 @@ from mailcheck.core.addresses import fold_tag
 from mailcheck.core.content import HeaderSummary
 from mailcheck.core.cursors import Position
 from mailcheck.core.deliverability_tests import State, Trigger, next_state
-from mailcheck.core.errors import AddressUsed, InboxFull, RecipientUnknown
-from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, DeliveryId
-from mailcheck.core.instants import Instant
-from mailcheck.core.messages import Delivery, Recipient, count_added_octets
-from mailcheck.core.receiver_reports import (
+from mailcheck.core.domains.receiver_reports import (
     MAX_WAITING,
     MAX_WAITING_BYTES,
     Feedback,
@@ -28,6 +24,10 @@ from mailcheck.core.receiver_reports import (
     ReportKind,
     ReportState,
 )
+from mailcheck.core.errors import AddressUsed, InboxFull, RecipientUnknown
+from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, DeliveryId
+from mailcheck.core.instants import Instant
+from mailcheck.core.messages import Delivery, Recipient, count_added_octets
 from mailcheck.ports.engine import MailWork, Transaction, Value
 from mailcheck.store.deliverability_store import transition
 from mailcheck.store.messages import ADD_MESSAGES, inbox_of, lock_inboxes, message_row

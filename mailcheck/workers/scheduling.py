@@ -14,7 +14,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from mailcheck.core.errors import StoreUnavailable
-from mailcheck.core.instruments import SECONDS, Distribution
+from mailcheck.core.memory.instruments import SECONDS, Distribution
 from mailcheck.ports.workers import Worker
 from mailcheck.workers.process import ProcessWorker
 

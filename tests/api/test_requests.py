@@ -39,10 +39,10 @@ from mailcheck.api.requests.parsing import (
 )
 from mailcheck.clients.mailcheck_client import Filters
 from mailcheck.core.cursors import Position
+from mailcheck.core.domains.watches import WatchSettings, parse_quiet_time
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.filters import Field, MessageFilter, Search, Term
 from mailcheck.core.instants import HOUR, MINUTE, Instant
-from mailcheck.core.watches import WatchSettings, parse_quiet_time
 from tests.table import rows
 
 TOOL_REQUESTS: list[type[Request]] = [

@@ -10,7 +10,7 @@ from twisted.internet.defer import Deferred
 
 from mailcheck.assembly.accounts import account_services
 from mailcheck.assembly.doors.compatible import build_open
-from mailcheck.assembly.services import mail_factory
+from mailcheck.assembly.running.services import mail_factory
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion
 from mailcheck.config.options import CompatibleOptions, MailpitOptions, WebOptions
 from mailcheck.connections.policies import offer_no_tls

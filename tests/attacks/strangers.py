@@ -20,7 +20,7 @@ from mailcheck.assembly.doors.compatible import build_open
 from mailcheck.assembly.doors.late import LateDoor
 from mailcheck.assembly.mail_programs import imap_factory, pop3_factory
 from mailcheck.assembly.reachable import COSTS
-from mailcheck.assembly.services import mail_factory
+from mailcheck.assembly.running.services import mail_factory
 from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import CompatibleOptions, Config, MailpitOptions, WebOptions
 from mailcheck.connections.policies import offer_no_tls

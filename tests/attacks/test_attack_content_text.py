@@ -7,7 +7,7 @@ a digit on each line.
 
 import pytest
 
-from mailcheck.checks.content.codes import find_codes
+from mailcheck.checks.content.code.codes import find_codes
 from mailcheck.checks.content.derive import derive_content
 from mailcheck.checks.content.html_tree import read_tree
 from mailcheck.checks.content.limits import (

@@ -9,7 +9,7 @@ from mailcheck.assembly.runtime import database_engine
 from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import Config, StorageOptions
 from mailcheck.core.errors import StoreDamaged
-from mailcheck.core.instruments import Conditions
+from mailcheck.core.memory.instruments import Conditions
 from mailcheck.engines.database import DAMAGED, DatabaseEngine, call_immediately
 from mailcheck.ops.watch import Watch, look_at_damage
 from mailcheck.ports.engine import Transaction

@@ -16,7 +16,7 @@ from mailcheck.assembly.doors.compatible import FACADES
 from mailcheck.assembly.doors.late import DOORS
 from mailcheck.assembly.doors.pages import build_pages
 from mailcheck.assembly.doors.rest import build_routes
-from mailcheck.assembly.services import Ports
+from mailcheck.assembly.running.services import Ports
 from mailcheck.core.audit import ENDS_ACCESS, Action
 from mailcheck.core.identifiers import digest_secret
 from mailcheck.core.instants import DAY, SECOND

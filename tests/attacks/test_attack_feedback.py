@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from mailcheck.checks.receiver_reports.feedback import read_feedback_mail
 from mailcheck.checks.receiver_reports.limits import MAX_FEEDBACK, MAX_FEEDBACK_FIELDS, MAX_TEXT
+from mailcheck.core.domains.receiver_reports import FeedbackType
 from mailcheck.core.errors import ReportRefused
-from mailcheck.core.receiver_reports import FeedbackType
 from tests.corpus.feedback_mails import FIELDS, REPORTED, feedback_mail
 from tests.fakes.report_senders import DOMAIN, reports_zone
 from tests.house import run

@@ -26,7 +26,7 @@ from mailcheck.config.options import (
     ProvidersOptions,
     WebOptions,
 )
-from mailcheck.core.client_limits import MAX_REJECTED_AT_ONCE
+from mailcheck.core.memory.client_limits import MAX_REJECTED_AT_ONCE
 from mailcheck.daemon.listening import RESERVED_FILES
 from mailcheck.web.site.server import IDLE_TIMEOUT, MIN_IDLE, REJECT_TIMEOUT
 from tests.house import House, config_in_memory

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mailcheck.assembly.services import mail_factory
+from mailcheck.assembly.running.services import mail_factory
 from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import MilterOptions
 from mailcheck.connections.policies import offer_no_tls

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from twisted.logger import LogEvent, capturedLogs
 
-from mailcheck.assembly.services import mail_factory
+from mailcheck.assembly.running.services import mail_factory
 from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import SmtpOptions
 from mailcheck.connections.policies import offer_no_tls

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mailcheck.checks.content.codes import find_codes
+from mailcheck.checks.content.code.codes import find_codes
 from mailcheck.checks.content.derive import derive_content
 from mailcheck.checks.content.html_tree import read_tree
 from mailcheck.checks.content.visible_text import render_visible_text

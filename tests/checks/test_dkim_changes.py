@@ -29,8 +29,8 @@ from twisted.internet.defer import maybeDeferred
 
 from mailcheck.assembly.workers import daemon_workers, direct_analysis_worker
 from mailcheck.checks.dkim import dkimpy_verify
-from mailcheck.core.client_limits import AMPLE
 from mailcheck.core.errors import WorkerDied
+from mailcheck.core.memory.client_limits import AMPLE
 from tests.fakes.mail_signer import RSA
 from tests.table import rows
 

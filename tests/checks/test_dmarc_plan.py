@@ -20,8 +20,8 @@ from mailcheck.checks.receiver_reports.plan import (
     simulate_record,
 )
 from mailcheck.checks.receiver_reports.senders import ReportedRow, pack_row, pack_rows
+from mailcheck.core.domains.receiver_reports import Coverage, SenderDecision
 from mailcheck.core.instants import DAY, Instant
-from mailcheck.core.receiver_reports import Coverage, SenderDecision
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 from tests.table import rows

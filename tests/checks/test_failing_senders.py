@@ -5,8 +5,8 @@ from mailcheck.checks.receiver_reports.aggregate import SpfCheck
 from mailcheck.checks.receiver_reports.plan import SenderMail, count_mail
 from mailcheck.checks.receiver_reports.senders import ReportedRow, pack_row, pack_rows
 from mailcheck.checks.watching.facts import MAX_FAILING_SENDERS, facts_of_senders
+from mailcheck.core.domains.receiver_reports import SenderDecision
 from mailcheck.core.instants import Instant
-from mailcheck.core.receiver_reports import SenderDecision
 from tests.checks.test_receiver_reports import OWN_MAIL, row
 
 DAY = Instant(1_794_960_000_000)

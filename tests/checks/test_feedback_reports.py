@@ -5,9 +5,9 @@ import pytest
 
 from mailcheck.checks.receiver_reports.complaints import FeedbackRow, sum_feedback
 from mailcheck.checks.receiver_reports.feedback import read_feedback_mail
+from mailcheck.core.domains.receiver_reports import Feedback, FeedbackType, ReportKind
 from mailcheck.core.errors import ReportRefused
 from mailcheck.core.instants import Instant, parse_instant
-from mailcheck.core.receiver_reports import Feedback, FeedbackType, ReportKind
 from tests.corpus.feedback_mails import FIELDS, REPORTED, feedback_file, feedback_mail
 from tests.table import rows
 

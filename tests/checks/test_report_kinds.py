@@ -34,8 +34,8 @@ from mailcheck.checks.receiver_reports.senders import (
     pack_rows,
 )
 from mailcheck.checks.receiver_reports.tls import parse_tls_report, sessions_of
+from mailcheck.core.domains.receiver_reports import OTHER_SENDERS, SenderDecision
 from mailcheck.core.instants import BEGINNING
-from mailcheck.core.receiver_reports import OTHER_SENDERS, SenderDecision
 from mailcheck.operations.reports.plan_policy import SetUp, explain_step
 from tests.checks.test_dmarc_plan import failing, mail_of
 from tests.table import rows

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.checks.tag_lists import has_version, parse_tag_list
+from mailcheck.checks.tags.tag_lists import has_version, parse_tag_list
 from tests.linear import assert_linear
 from tests.table import rows
 

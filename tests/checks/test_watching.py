@@ -19,8 +19,8 @@ from mailcheck.checks.watching.changes import (
 )
 from mailcheck.checks.watching.facts import Fact, Facts, Points, Topic, host_topic, list_topic
 from mailcheck.checks.watching.uptime import uptime
+from mailcheck.core.domains.watches import WatchChange, next_run
 from mailcheck.core.instants import HOUR, MINUTE, Instant
-from mailcheck.core.watches import WatchChange, next_run
 from tests.table import rows
 
 BAD = Fact("found", Severity.ERROR, "It is bad.")

@@ -9,15 +9,15 @@ import pytest
 from mailcheck.checks.bimi.evaluate import FileFetch
 from mailcheck.checks.dns_answers import DnsQuestion, DnsStatus
 from mailcheck.checks.hosts.mta_sts import FetchOutcome
+from mailcheck.cli.access.reactor_commands import CountedLookups
 from mailcheck.cli.check_commands import judge_blocklists, judge_mx, judge_reputation
-from mailcheck.cli.check_texts import (
+from mailcheck.cli.commands import GREEN, Console, Painted
+from mailcheck.cli.texts.check_texts import (
     describe_blocklists,
     describe_domain,
     describe_mx,
     describe_reputation,
 )
-from mailcheck.cli.commands import GREEN, Console, Painted
-from mailcheck.cli.reactor_commands import CountedLookups
 from mailcheck.config.options import Config
 from mailcheck.core.network_addresses import parse_ip_address
 from mailcheck.operations.domains.compute_reputation import ReputationQuery

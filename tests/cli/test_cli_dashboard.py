@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mailcheck.assembly.accounts import AccountParts
-from mailcheck.cli.store_access import with_accounts
+from mailcheck.cli.access.store_access import with_accounts
 from mailcheck.config.reading import load_config
 from tests.cli.command_line import Mailcheck
 from tests.table import rows

@@ -30,7 +30,7 @@ from mailcheck.cli.score_commands import (
     read_mail_of_file,
     read_records,
 )
-from mailcheck.cli.score_texts import describe_checks, describe_pressed, describe_report
+from mailcheck.cli.texts.score_texts import describe_checks, describe_pressed, describe_report
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import Instant, parse_instant
 from tests.cli.command_line import Outcome, plain, run_work

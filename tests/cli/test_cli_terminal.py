@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.cli.check_texts import (
+from mailcheck.cli.main import run
+from mailcheck.cli.terminal import CLEAR_LINE, show_controls
+from mailcheck.cli.texts.check_texts import (
     describe_blocklists,
     describe_domain,
     describe_mx,
     describe_reputation,
 )
-from mailcheck.cli.main import run
-from mailcheck.cli.terminal import CLEAR_LINE, show_controls
 from mailcheck.core.network_addresses import parse_ip_address
 from mailcheck.operations.domains.compute_reputation import ReputationQuery
 from tests.cli.command_line import Screen, on_screen, run_command

@@ -3,8 +3,8 @@
 import weakref
 
 from mailcheck.cluster.local import SWEEP_AT, LocalRateCounters
-from mailcheck.core.client_limits import DAY_WINDOW, MINUTE_WINDOW
-from mailcheck.core.keys import key_of
+from mailcheck.core.memory.client_limits import DAY_WINDOW, MINUTE_WINDOW
+from mailcheck.core.memory.keys import key_of
 from mailcheck.ports.cluster import Hit
 from tests.house import result_of
 

@@ -17,9 +17,9 @@ from mailcheck.assembly.cluster import redis_endpoint
 from mailcheck.cluster.redis import BEAT, Redis, RedisAway
 from mailcheck.cluster.redis_address import RedisAddress, parse_redis_address
 from mailcheck.cluster.shared import OtherDaemons, RedisCluster
-from mailcheck.core.client_limits import MINUTE_WINDOW
-from mailcheck.core.instruments import RedisFigures
-from mailcheck.core.keys import Key, key_of
+from mailcheck.core.memory.client_limits import MINUTE_WINDOW
+from mailcheck.core.memory.instruments import RedisFigures
+from mailcheck.core.memory.keys import Key, key_of
 from mailcheck.ports.cluster import Hit
 from tests.servers.certificates import Authority
 from tests.servers.daemon import HOST

@@ -5,7 +5,7 @@ from typing import Any
 from pytest_twisted import ensureDeferred
 
 from mailcheck.cluster.shared import SharedMemory
-from mailcheck.core.keys import key_of
+from mailcheck.core.memory.keys import key_of
 from mailcheck.ports.cluster import KNOWN_DOMAINS, KNOWN_SELECTORS
 from tests.contracts.conftest import PersistentState
 from tests.servers.redis import RedisServer, connected_twice, until

@@ -13,7 +13,7 @@ from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.checks.link_checks import LinkAnswer
 from mailcheck.checks.press_unsubscribe import PressAnswer
 from mailcheck.cluster.local import LocalMemory, LocalRateCounters
-from mailcheck.core.domain_names import is_within
+from mailcheck.core.domains.domain_names import is_within
 from mailcheck.daemon.wall_clock import of_the_system, time_of_day
 from mailcheck.ports.probes import OutboundPort
 from mailcheck.probes.fetching import BimiFetcher, GuardedFetcher, MtaStsFetcher

@@ -5,8 +5,8 @@ import random
 import pytest
 from pytest_twisted import ensureDeferred
 
-from mailcheck.core.client_limits import DAY_WINDOW, MINUTE_WINDOW
-from mailcheck.core.keys import key_of
+from mailcheck.core.memory.client_limits import DAY_WINDOW, MINUTE_WINDOW
+from mailcheck.core.memory.keys import key_of
 from mailcheck.ports.cluster import Hit, RateCounters
 from tests.contracts.conftest import PersistentState
 

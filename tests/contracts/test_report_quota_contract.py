@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 from pytest_twisted import async_fixture
 
+from mailcheck.core.domains.receiver_reports import REPORTS_KEPT, ReportState
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, Instant
-from mailcheck.core.receiver_reports import REPORTS_KEPT, ReportState
 from mailcheck.store.domains.report_quotas import (
     MOST_SENDERS,
     OF_ACCOUNT,

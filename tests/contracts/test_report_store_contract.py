@@ -9,10 +9,7 @@ from pytest_twisted import async_fixture
 
 from mailcheck.checks.receiver_reports.limits import MAX_SUM
 from mailcheck.checks.receiver_reports.tls import TlsSessions
-from mailcheck.core.errors import InboxFull
-from mailcheck.core.identifiers import AccountId
-from mailcheck.core.instants import DAY, MINUTE, Instant
-from mailcheck.core.receiver_reports import (
+from mailcheck.core.domains.receiver_reports import (
     MAX_WAITING,
     RAW_KEPT,
     REPORTS_KEPT,
@@ -29,6 +26,9 @@ from mailcheck.core.receiver_reports import (
     former_row_digest,
     row_digest,
 )
+from mailcheck.core.errors import InboxFull
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.instants import DAY, MINUTE, Instant
 from mailcheck.engines.sqlite import IN_MEMORY, SqliteEngine
 from mailcheck.ports.workers import Lease
 from mailcheck.store.domains.report_quotas import Admission, Claim

@@ -3,9 +3,9 @@
 import pytest
 from twisted.internet.defer import gatherResults
 
+from mailcheck.core.domains.receiver_reports import MAX_DECISIONS, SenderDecision
 from mailcheck.core.errors import TooManyDecisions
 from mailcheck.core.identifiers import AccountId
-from mailcheck.core.receiver_reports import MAX_DECISIONS, SenderDecision
 from tests.contracts.conftest import Stores
 from tests.engines.deliveries import NOON, account
 

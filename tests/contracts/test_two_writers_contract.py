@@ -20,7 +20,6 @@ from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 
 from mailcheck.core.accounts import Account, ApiKey
-from mailcheck.core.client_limits import DAY_WINDOW
 from mailcheck.core.content import MessageContent
 from mailcheck.core.deliverability_tests import (
     MAX_PENDING,
@@ -28,6 +27,13 @@ from mailcheck.core.deliverability_tests import (
     State,
     StoredReport,
 )
+from mailcheck.core.domains.receiver_reports import (
+    ReceiverReport,
+    ReportId,
+    ReportKind,
+    ReportState,
+)
+from mailcheck.core.domains.watches import WatchSettings
 from mailcheck.core.errors import (
     AccountNameTaken,
     AddressUsed,
@@ -42,10 +48,9 @@ from mailcheck.core.errors import (
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, KeyId
 from mailcheck.core.instants import DAY, Instant
-from mailcheck.core.keys import key_of
+from mailcheck.core.memory.client_limits import DAY_WINDOW
+from mailcheck.core.memory.keys import key_of
 from mailcheck.core.messages import Delivery
-from mailcheck.core.receiver_reports import ReceiverReport, ReportId, ReportKind, ReportState
-from mailcheck.core.watches import WatchSettings
 from mailcheck.core.webhooks import MOST_WEBHOOKS, Attempt, WebhookDelivery
 from mailcheck.engines.committing import Write, WriterConnection
 from mailcheck.engines.database import DatabaseEngine

@@ -4,10 +4,7 @@ import pytest
 from msgspec.structs import replace
 from pytest_twisted import async_fixture
 
-from mailcheck.core.errors import TooManyWatches, TooManyWebhooks, WatchExists
-from mailcheck.core.identifiers import AccountId, WebhookId
-from mailcheck.core.instants import DAY, MINUTE, Instant
-from mailcheck.core.watches import (
+from mailcheck.core.domains.watches import (
     MOST_WATCHES,
     AlertId,
     Ended,
@@ -18,6 +15,9 @@ from mailcheck.core.watches import (
     WatchScore,
     WatchSettings,
 )
+from mailcheck.core.errors import TooManyWatches, TooManyWebhooks, WatchExists
+from mailcheck.core.identifiers import AccountId, WebhookId
+from mailcheck.core.instants import DAY, MINUTE, Instant
 from mailcheck.core.webhooks import MOST_WEBHOOKS, Webhook
 from mailcheck.engines.database import DatabaseEngine
 from mailcheck.store.domains.watch_store import History, RunRecord

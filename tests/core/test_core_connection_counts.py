@@ -1,6 +1,6 @@
 """Connections counted in total and by client."""
 
-from mailcheck.core.client_limits import ConnectionCounts
+from mailcheck.core.memory.client_limits import ConnectionCounts
 
 
 def test_connections_count_for_their_clients() -> None:

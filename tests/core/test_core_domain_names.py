@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.core.domain_names import (
+from mailcheck.core.domains.domain_names import (
     is_within,
     origin_of,
     parse_blocklist_query,

@@ -1,6 +1,6 @@
 """Metrics and conditions in memory."""
 
-from mailcheck.core.instruments import Conditions, Distribution, Tally
+from mailcheck.core.memory.instruments import Conditions, Distribution, Tally
 from tests.table import rows
 
 

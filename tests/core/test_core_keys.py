@@ -5,7 +5,7 @@ import string
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mailcheck.core.keys import MAX_PART, key_of, keys_below
+from mailcheck.core.memory.keys import MAX_PART, key_of, keys_below
 
 TRICKY = st.text(st.sampled_from(":%#*\n 23A5~ab"), max_size=6)
 LONG = st.text(st.sampled_from(string.printable), min_size=MAX_PART - 2, max_size=MAX_PART + 2)

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.core.accounts import RequestLimits
-from mailcheck.core.client_limits import DAY_WINDOW, MINUTE_WINDOW, Window, judge_usage
 from mailcheck.core.instants import DAY, MINUTE, Instant, parse_instant
+from mailcheck.core.memory.client_limits import DAY_WINDOW, MINUTE_WINDOW, Window, judge_usage
 from tests.table import rows
 
 MOMENTS = st.integers(0, 4_000_000_000_000).map(Instant)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.config.options import SmtpOptions
-from mailcheck.core.client_limits import AMPLE, BASE, MEBIBYTE, OF_OCTET, MemoryPlan
+from mailcheck.core.memory.client_limits import AMPLE, BASE, MEBIBYTE, OF_OCTET, MemoryPlan
 
 LIMITS = (
     "incoming",

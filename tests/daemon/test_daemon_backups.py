@@ -17,7 +17,7 @@ from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 
 from mailcheck.core.errors import StoreUnavailable
-from mailcheck.core.instruments import Conditions
+from mailcheck.core.memory.instruments import Conditions
 from mailcheck.daemon.backups import BACKUP, BUSY, INTERVAL, PATIENCE, RETRY, BackupPlan, Backups
 from mailcheck.engines.backup import restore
 from mailcheck.engines.backup_process import make_backup

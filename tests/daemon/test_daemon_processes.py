@@ -13,7 +13,7 @@ from twisted.logger import LogLevel, capturedLogs
 from twisted.python.failure import Failure
 
 from mailcheck.assembly.ops import Environment
-from mailcheck.assembly.processes import (
+from mailcheck.assembly.running.processes import (
     inherited_ports,
     metrics_addresses,
     parent_of_processes,

@@ -20,7 +20,7 @@ from twisted.internet.defer import maybeDeferred
 
 import mailcheck
 from mailcheck.assembly.ops import Environment
-from mailcheck.assembly.starting import build_process
+from mailcheck.assembly.running.starting import build_process
 from mailcheck.assembly.workers import Workers
 from mailcheck.config.reading import ConfigError, load_config
 from mailcheck.daemon.listening import CannotStart, ListeningService

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from standardwebhooks import Webhook
 
-from mailcheck.operations.inbox.deliver_webhooks import LEASE
+from mailcheck.operations.inbox.webhooks.deliver_webhooks import LEASE
 from tests.docs.blocks import ROOT, read_blocks
 from tests.fakes.memory_zone import MemoryZone
 from tests.servers.certificates import Authority

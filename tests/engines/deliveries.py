@@ -12,6 +12,8 @@ from mailcheck.core.deliverability_tests import (
     State,
     local_part_of,
 )
+from mailcheck.core.domains.receiver_reports import ReportKind
+from mailcheck.core.domains.watches import QuietTime, Watch, WatchId, WatchKind, WatchSettings
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import (
     AccountId,
@@ -23,8 +25,6 @@ from mailcheck.core.identifiers import (
 )
 from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.messages import Delivery, Envelope, Recipient, Refusal, Session, TlsFacts
-from mailcheck.core.receiver_reports import ReportKind
-from mailcheck.core.watches import QuietTime, Watch, WatchId, WatchKind, WatchSettings
 from mailcheck.core.webhooks import Webhook
 from mailcheck.ports.engine import Transaction
 from mailcheck.store.transactions import for_each, insert

@@ -8,18 +8,18 @@ import pytest
 
 from mailcheck.core.accounts import ApiKey, Quota
 from mailcheck.core.audit import Action, AuditEntry
-from mailcheck.core.client_limits import DAY_WINDOW
+from mailcheck.core.domains.receiver_reports import ReportKind, SenderDecision
+from mailcheck.core.domains.watches import AlertId, Raised, WatchChange, WatchScore
 from mailcheck.core.errors import ExpectedFailure, StoreUnavailable
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, KeyId
-from mailcheck.core.keys import key_of
+from mailcheck.core.memory.client_limits import DAY_WINDOW
+from mailcheck.core.memory.keys import key_of
 from mailcheck.core.oauth.clients import Client, ClientSource
 from mailcheck.core.oauth.grants import AuthorizationCode, NewTokens
 from mailcheck.core.projects import Member, Role
-from mailcheck.core.receiver_reports import ReportKind, SenderDecision
 from mailcheck.core.signing_in.company import LinkedIdentity
 from mailcheck.core.signing_in.passkeys import Passkey
-from mailcheck.core.watches import AlertId, Raised, WatchChange, WatchScore
 from mailcheck.core.webhooks import Attempt, WebhookDelivery
 from mailcheck.engines.database import DatabaseEngine
 from mailcheck.engines.postgresql import PostgresqlEngine

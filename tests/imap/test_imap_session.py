@@ -9,9 +9,9 @@ from twisted.internet.ssl import CertificateOptions
 from mailcheck.config.options import InboxOptions
 from mailcheck.connections.policies import offer_to_all
 from mailcheck.core.addresses import parse_mailbox
+from mailcheck.core.domains.watches import ALERT_TAG
 from mailcheck.core.messages import Envelope, Session
 from mailcheck.core.rights import Rights, Scope, make_rights
-from mailcheck.core.watches import ALERT_TAG
 from tests.house import House, config_in_memory, mail, result_of, run
 from tests.imap.imap_talk import FAR, Talk, make_factory, opened
 from tests.table import rows

@@ -10,7 +10,7 @@ from twisted.internet.address import IPv4Address
 from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 
-from mailcheck.core.client_limits import ConnectionLimits
+from mailcheck.core.memory.client_limits import ConnectionLimits
 from mailcheck.core.messages import Session
 from mailcheck.milter.connection import MilterFactory
 from mailcheck.milter.packets import (

@@ -7,8 +7,8 @@ from twisted.internet.task import Clock
 from mailcheck.checks.findings import RecordToPublish, Severity
 from mailcheck.checks.receiver_reports.aggregate import Row, SpfCheck
 from mailcheck.checks.receiver_reports.senders import ReportedRow, overview_of
+from mailcheck.core.domains.receiver_reports import NOWHERE
 from mailcheck.core.instants import BEGINNING
-from mailcheck.core.receiver_reports import NOWHERE
 from mailcheck.operations.reports.summarize_senders import SummarizeSenders
 from mailcheck.workers.scheduling import DirectWorker
 from tests.fakes.clock_and_randomness import clock_and_randomness_of

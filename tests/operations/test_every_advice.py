@@ -20,7 +20,7 @@ from mailcheck.checks.findings import Finding, Severity
 from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.checks.proofs import ProvenFix
 from mailcheck.checks.spf.mail import SpfOfMail, evaluate_spf_of_mail
-from mailcheck.core.receiver_reports import ReportPlaces
+from mailcheck.core.domains.receiver_reports import ReportPlaces
 from mailcheck.operations.domains.describe_domain import DescribeDomain, DomainReport
 from tests.checks.test_dkim_repair import quote
 from tests.fakes.clock_and_randomness import clock_and_randomness_of

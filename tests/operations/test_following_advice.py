@@ -9,8 +9,8 @@ from mailcheck.checks.dmarc.policy_advice import STRICTER_POLICY_FINDINGS
 from mailcheck.checks.findings import RecordToPublish, Severity
 from mailcheck.checks.hosts.mta_sts import PolicyFetch
 from mailcheck.checks.proofs import ProvenFix
-from mailcheck.core.domain_names import is_within
-from mailcheck.core.receiver_reports import NOWHERE, ReportPlaces
+from mailcheck.core.domains.domain_names import is_within
+from mailcheck.core.domains.receiver_reports import NOWHERE, ReportPlaces
 from mailcheck.operations.domains.describe_domain import DescribeDomain, DomainReport
 from tests.fakes.clock_and_randomness import clock_and_randomness_of
 from tests.fakes.dkim_keys import RSA_2048

@@ -13,7 +13,7 @@ from twisted.internet.task import Clock
 
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.cluster.local import LocalMemory
-from mailcheck.core.keys import key_of
+from mailcheck.core.memory.keys import key_of
 from mailcheck.operations.cached_values import CachedValues, reader_of
 from mailcheck.operations.domains.compute_reputation import Reputation, ReputationQuery
 from tests.fakes.memory_zone import MemoryZone

@@ -5,8 +5,8 @@ from twisted.internet.task import Clock
 
 from mailcheck.cluster.local import LocalRateCounters
 from mailcheck.core.accounts import RequestLimits
-from mailcheck.core.client_limits import DAY_WINDOW, MINUTE_WINDOW, Usage
-from mailcheck.core.keys import key_of
+from mailcheck.core.memory.client_limits import DAY_WINDOW, MINUTE_WINDOW, Usage
+from mailcheck.core.memory.keys import key_of
 from mailcheck.operations.accounts.authenticate import RequestMeter
 from tests.fakes.clock_and_randomness import TEST_START, clock_and_randomness_of
 from tests.house import run

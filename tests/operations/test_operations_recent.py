@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.core.instants import Instant
-from mailcheck.core.recent import LruCache, Recent
+from mailcheck.core.memory.recent import LruCache, Recent
 
 
 def test_freshness() -> None:

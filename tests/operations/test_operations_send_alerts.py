@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from mailcheck.core.domains.watches import ALERT_TAG, Alert, AlertId, WatchId, parse_quiet_time
 from mailcheck.core.errors import RecipientUnknown
 from mailcheck.core.instants import HOUR, Instant
-from mailcheck.core.watches import ALERT_TAG, Alert, AlertId, WatchId, parse_quiet_time
 from mailcheck.core.webhooks import Attempt
 from mailcheck.operations.domains.watches.send_alerts import (
     MOST_IN_MAIL,

@@ -20,7 +20,7 @@ from mailcheck.core.webhooks import (
     Attempt,
     Webhook,
 )
-from mailcheck.operations.inbox.deliver_webhooks import (
+from mailcheck.operations.inbox.webhooks.deliver_webhooks import (
     AT_ONCE,
     LEASE,
     MOST_AHEAD,

@@ -14,7 +14,7 @@ from mailcheck.assembly.ops import Certificates
 from mailcheck.config.options import Config, SmtpOptions
 from mailcheck.config.reading import ConfigError
 from mailcheck.core.instants import Instant
-from mailcheck.core.instruments import Conditions
+from mailcheck.core.memory.instruments import Conditions
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.ops.watch import INTERVAL, Watch
 from tests.servers.certificates import Authority

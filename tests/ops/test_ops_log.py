@@ -14,7 +14,7 @@ from twisted.logger import Logger, LogLevel, capturedLogs
 from twisted.python.failure import Failure
 
 from mailcheck.core.identifiers import DeliveryId
-from mailcheck.core.instruments import Conditions
+from mailcheck.core.memory.instruments import Conditions
 from mailcheck.core.messages import Session, TlsFacts
 from mailcheck.ops.journal import (
     LINES_PER_MINUTE,

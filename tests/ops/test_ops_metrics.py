@@ -13,7 +13,7 @@ from twisted.internet.error import ConnectionDone
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
-from mailcheck.core.instruments import Distribution, Kind, Metric, Tally
+from mailcheck.core.memory.instruments import Distribution, Kind, Metric, Tally
 from mailcheck.ops.metrics_site import MetricsSite
 
 OPEN_METRICS = "application/openmetrics-text; version=1.0.0"

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from mailcheck.assembly.metrics import list_metrics
-from mailcheck.core.instruments import Kind, Metric
+from mailcheck.core.memory.instruments import Kind, Metric
 from tests.house import House
 from tests.servers.daemon import HOST, free_ports, running_daemon
 from tests.servers.programs import find_program

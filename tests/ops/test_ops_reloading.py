@@ -17,8 +17,8 @@ from mailcheck.assembly.deployment import accounts_to_find, backup_plan
 from mailcheck.assembly.mail_programs import imap_factory, pop3_factory
 from mailcheck.assembly.ops import Certificates, Environment
 from mailcheck.assembly.probes import Probes
-from mailcheck.assembly.reloading import Reloading, Servers, milter_access
-from mailcheck.assembly.services import mail_factory
+from mailcheck.assembly.running.reloading import Reloading, Servers, milter_access
+from mailcheck.assembly.running.services import mail_factory
 from mailcheck.assembly.workers import Workers
 from mailcheck.checks.dnsbl.catalogue import Blocklist, TargetKind, packaged_catalogue_text
 from mailcheck.config.options import (

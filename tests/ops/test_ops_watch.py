@@ -10,7 +10,7 @@ from mailcheck.checks.dnsbl.catalogue import (
 )
 from mailcheck.checks.dnsbl.health import HealthStatus, ZoneHealth
 from mailcheck.core.errors import StoreUnavailable
-from mailcheck.core.instruments import Conditions
+from mailcheck.core.memory.instruments import Conditions
 from mailcheck.dns.servers import Server, ServerRotation
 from mailcheck.ops.watch import (
     MEBIBYTE,

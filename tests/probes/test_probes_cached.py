@@ -11,7 +11,7 @@ from twisted.internet.task import Clock
 from mailcheck.cluster.local import LocalMemory
 from mailcheck.cluster.redis import Redis
 from mailcheck.cluster.shared import SharedMemory
-from mailcheck.core.keys import Key
+from mailcheck.core.memory.keys import Key
 from mailcheck.operations.cached_values import CachedValues
 from mailcheck.ports.cluster import Memory
 from mailcheck.probes.cached_probes import PATIENCE, CachedProbes

@@ -28,7 +28,7 @@ from twisted.internet.task import deferLater
 from mailcheck.assembly.cluster import redis_endpoint
 from mailcheck.cluster.redis import Redis
 from mailcheck.cluster.redis_address import parse_redis_address
-from mailcheck.core.instruments import RedisFigures
+from mailcheck.core.memory.instruments import RedisFigures
 from tests.servers.daemon import HOST, POLL, free_ports
 from tests.servers.programs import find_program
 

@@ -9,7 +9,7 @@ from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
-from mailcheck.core.client_limits import AMPLE
+from mailcheck.core.memory.client_limits import AMPLE
 from mailcheck.ops.journal import MailJournal, Pace
 from mailcheck.smtp.protocol import MailFactory, MailProtocol
 from mailcheck.smtp.settings import Limits, SmtpSettings

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mailcheck.assembly.services import mail_factory
+from mailcheck.assembly.running.services import mail_factory
 from mailcheck.connections.policies import offer_no_tls
 from mailcheck.core.deliverability_tests import DeliverabilityTest, State
 from mailcheck.core.filters import MessageFilter

@@ -7,15 +7,15 @@ from msgspec.structs import replace
 
 from mailcheck.checks.receiver_reports.aggregate import parse_aggregate_report
 from mailcheck.config.options import Config
-from mailcheck.core.identifiers import AccountId
-from mailcheck.core.instants import DAY, SECOND, Instant
-from mailcheck.core.receiver_reports import (
+from mailcheck.core.domains.receiver_reports import (
     ReceiverReport,
     ReportId,
     ReportKind,
     ReportState,
     day_of,
 )
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.instants import DAY, SECOND, Instant
 from mailcheck.ports.workers import Lease
 from mailcheck.store.domains.report_store import CountedRow
 from tests.fakes.dmarc_year import RECEIVER, Year

@@ -26,7 +26,7 @@ from mailcheck.api.urls import PublicUrls
 from mailcheck.assembly.doors.rest import build_routes
 from mailcheck.config.options import WebOptions
 from mailcheck.core.accounts import Caller
-from mailcheck.core.watches import WatchSettings
+from mailcheck.core.domains.watches import WatchSettings
 from mailcheck.web.api.calls import PATH_PARAMETERS, Route, make_route
 from mailcheck.web.api.description import MAX_CACHED, ApiDescription
 from mailcheck.web.dashboard.api_reference.view import write_command

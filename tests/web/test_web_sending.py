@@ -18,7 +18,7 @@ from twisted.python.failure import Failure
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request
 
-from mailcheck.core.client_limits import ConnectionLimits
+from mailcheck.core.memory.client_limits import ConnectionLimits
 from mailcheck.ops.journal import ClientJournal, Pace
 from mailcheck.web.site.requests import CHUNK, BodyLimits, ClientAddresses, ResponseBuffers
 from mailcheck.web.site.server import IDLE_TIMEOUT, MAX_UNSENT, BoundedSite

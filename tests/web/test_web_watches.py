@@ -12,8 +12,8 @@ from mailcheck.checks.bimi.evaluate import FileFetch
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.hosts.mta_sts import FetchOutcome
 from mailcheck.checks.hosts.starttls import ProbeOutcome
+from mailcheck.core.domains.watches import MOST_AT_ONCE, WatchId
 from mailcheck.core.instants import DAY, SECOND, Instant
-from mailcheck.core.watches import MOST_AT_ONCE, WatchId
 from tests.fakes.clock_and_randomness import TEST_START
 from tests.fakes.fake_hosts import FakeHosts
 from tests.fakes.marks import GOOD_LOGO, Mark, bundle

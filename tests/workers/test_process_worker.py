@@ -19,7 +19,7 @@ from twisted.logger import LogEvent
 import mailcheck.store
 from mailcheck.assembly.workers import WRITTEN_BY
 from mailcheck.core.addresses import parse_mailbox
-from mailcheck.core.domain_names import parse_domain
+from mailcheck.core.domains.domain_names import parse_domain
 from mailcheck.core.errors import InvalidParameter, StoreUnavailable, WorkerDied
 from mailcheck.operations.worker_calls import derive_content
 from mailcheck.store.transactions import Store, write

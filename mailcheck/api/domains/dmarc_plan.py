@@ -8,7 +8,7 @@ from mailcheck.api.shapes import ABSENT, Absent, Count, Shape, Texts, doc
 from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.receiver_reports import plan as facts
 from mailcheck.checks.receiver_reports.plan import PlanState, StepKind
-from mailcheck.core.receiver_reports import OTHER_SENDERS, SenderDecision
+from mailcheck.core.domains.receiver_reports import OTHER_SENDERS, SenderDecision
 from mailcheck.operations.reports.plan_policy import PolicyPlan, ShownStep
 
 MOST_STEPS, MOST_LOSSES = 100, 100

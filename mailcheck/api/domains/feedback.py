@@ -9,8 +9,8 @@ from mailcheck.checks.receiver_reports.complaints import (
     advise_feedback,
     explain_feedback,
 )
+from mailcheck.core.domains.receiver_reports import Feedback, FeedbackType, ReportedMail
 from mailcheck.core.instants import format_instant
-from mailcheck.core.receiver_reports import Feedback, FeedbackType, ReportedMail
 
 
 class FeedbackMail(Shape):

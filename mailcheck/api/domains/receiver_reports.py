@@ -20,8 +20,7 @@ from mailcheck.checks.receiver_reports.aggregate import AggregateReport
 from mailcheck.checks.receiver_reports.complaints import FeedbackSums
 from mailcheck.checks.receiver_reports.senders import MAX_SENDERS, Cause
 from mailcheck.checks.receiver_reports.tls import TlsReport, explain_failure
-from mailcheck.core.instants import Instant, format_instant
-from mailcheck.core.receiver_reports import (
+from mailcheck.core.domains.receiver_reports import (
     LARGEST_REPORT_PAGE,
     Letter,
     ReceiverReport,
@@ -30,6 +29,7 @@ from mailcheck.core.receiver_reports import (
     ReportState,
     SenderDecision,
 )
+from mailcheck.core.instants import Instant, format_instant
 from mailcheck.operations.reports import show_reports
 from mailcheck.operations.reports.summarize_senders import ShownOverview, ShownSender
 from mailcheck.store.domains import report_store

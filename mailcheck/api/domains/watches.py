@@ -14,11 +14,11 @@ from mailcheck.checks.scoring.score import grade_of
 from mailcheck.checks.watching.changes import WatchState, read_state
 from mailcheck.checks.watching.facts import ANSWERS, CERTIFICATE_ENDS, host_of
 from mailcheck.checks.watching.uptime import uptime
-from mailcheck.core import watches
-from mailcheck.core.domain_names import MAX_ADDRESSES, MAX_SELECTORS
+from mailcheck.core.domains import watches
+from mailcheck.core.domains.domain_names import MAX_ADDRESSES, MAX_SELECTORS
+from mailcheck.core.domains.watches import WatchKind
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.instants import DAY, MINUTE, Instant, format_instant, parse_instant
-from mailcheck.core.watches import WatchKind
 from mailcheck.core.webhooks import Webhook, WebhookState, address_of
 from mailcheck.operations.domains.watches import manage_watches
 from mailcheck.operations.domains.watches.manage_watches import SHOWN_ALERTS, WatchDetails

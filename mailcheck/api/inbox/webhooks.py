@@ -22,8 +22,8 @@ from mailcheck.core import webhooks
 from mailcheck.core.cursors import format_cursor
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.instants import Instant, format_instant
-from mailcheck.operations.inbox.event_signatures import verification_key
-from mailcheck.operations.inbox.manage_webhooks import WebhookDetails
+from mailcheck.operations.inbox.webhooks.event_signatures import verification_key
+from mailcheck.operations.inbox.webhooks.manage_webhooks import WebhookDetails
 
 Secret = Annotated[
     str, doc("signs every delivery (Standard Webhooks); store it, it is not shown again")

@@ -45,9 +45,14 @@ from mailcheck.checks.receiver_reports.complaints import (
 from mailcheck.checks.receiver_reports.plan import PlanState, StepKind
 from mailcheck.checks.receiver_reports.senders import Sender, advise, explain
 from mailcheck.checks.receiver_reports.tls import explain_failure, is_known_result
-from mailcheck.core import watches
+from mailcheck.core.domains import watches
+from mailcheck.core.domains.receiver_reports import (
+    OTHER_SENDERS,
+    Feedback,
+    ReportKind,
+    ReportPlaces,
+)
 from mailcheck.core.instants import Instant
-from mailcheck.core.receiver_reports import OTHER_SENDERS, Feedback, ReportKind, ReportPlaces
 from mailcheck.operations.domains import check_mx
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck
 from mailcheck.operations.domains.compute_reputation import Reputation

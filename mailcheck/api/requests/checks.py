@@ -25,11 +25,13 @@ from mailcheck.api.requests.fields import (
 from mailcheck.api.requests.parsing import Description, FieldType, Request
 from mailcheck.checks.bimi.record import DEFAULT_SELECTOR
 from mailcheck.checks.findings import RecordToPublish
-from mailcheck.core.domain_names import MAX_ADDRESSES, MAX_INPUT, MAX_SELECTORS, parse_selector
-from mailcheck.core.errors import InvalidParameter
-from mailcheck.core.instants import DAY as ONE_DAY
-from mailcheck.core.instants import MINUTE, Instant
-from mailcheck.core.receiver_reports import (
+from mailcheck.core.domains.domain_names import (
+    MAX_ADDRESSES,
+    MAX_INPUT,
+    MAX_SELECTORS,
+    parse_selector,
+)
+from mailcheck.core.domains.receiver_reports import (
     LARGEST_REPORT_PAGE,
     MIN_DAYS,
     UNDECIDED,
@@ -37,7 +39,7 @@ from mailcheck.core.receiver_reports import (
     ReportSelection,
     SenderDecision,
 )
-from mailcheck.core.watches import (
+from mailcheck.core.domains.watches import (
     CLOCK_PATTERN,
     HISTORY_KEPT,
     LONGEST_INTERVAL,
@@ -48,6 +50,9 @@ from mailcheck.core.watches import (
     WatchSettings,
     parse_quiet_time,
 )
+from mailcheck.core.errors import InvalidParameter
+from mailcheck.core.instants import DAY as ONE_DAY
+from mailcheck.core.instants import MINUTE, Instant
 from mailcheck.operations.deliverability.preflight import (
     MAX_RECORDS,
     MAX_VALUE,

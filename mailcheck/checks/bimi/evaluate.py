@@ -22,7 +22,7 @@ from mailcheck.checks.findings import PROBLEMS, Finding, Severity
 from mailcheck.checks.findings_table import make_finding, undetermined
 from mailcheck.checks.hosts.caa import ISSUE_MARK, CaaVerdict
 from mailcheck.checks.hosts.mta_sts import FetchOutcome
-from mailcheck.checks.tag_lists import parse_tag_list
+from mailcheck.checks.tags.tag_lists import parse_tag_list
 from mailcheck.core.instants import DAY, Instant, format_instant
 
 ENDING_SOON = 30 * DAY

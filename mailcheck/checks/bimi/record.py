@@ -11,8 +11,8 @@ from mailcheck.checks.aliases import alias_target, publish_at_target
 from mailcheck.checks.dns_answers import Answers, Presence, look_up, txt_values
 from mailcheck.checks.findings import Finding, RecordToPublish
 from mailcheck.checks.findings_table import make_finding, several_records, undetermined
-from mailcheck.checks.tag_lists import TagList, has_version, parse_tag_list
-from mailcheck.checks.tag_repair import find_tags, name_mistake, start_of, without_look_alikes
+from mailcheck.checks.tags.tag_lists import TagList, has_version, parse_tag_list
+from mailcheck.checks.tags.tag_repair import find_tags, name_mistake, start_of, without_look_alikes
 from mailcheck.core.network_addresses import parse_ip_address
 
 VERSION = "BIMI1"

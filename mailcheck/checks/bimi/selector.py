@@ -6,8 +6,8 @@ from mailcheck.checks.bimi.record import MAX_SHOWN, MAX_TEXT, VERSION
 from mailcheck.checks.content.header import split_header
 from mailcheck.checks.findings import Finding
 from mailcheck.checks.findings_table import make_finding
-from mailcheck.checks.tag_lists import has_version, parse_tag_list
-from mailcheck.core.domain_names import parse_selector
+from mailcheck.checks.tags.tag_lists import has_version, parse_tag_list
+from mailcheck.core.domains.domain_names import parse_selector
 from mailcheck.core.errors import InvalidParameter
 
 FIELD = "bimi-selector"

@@ -8,7 +8,7 @@ from mailcheck.checks.content.bodies import (
     describe_attachments,
     read_bodies,
 )
-from mailcheck.checks.content.codes import find_codes
+from mailcheck.checks.content.code.codes import find_codes
 from mailcheck.checks.content.decoding import end_lines
 from mailcheck.checks.content.header import parse_mailboxes, unsubscribe_addresses
 from mailcheck.checks.content.limits import (

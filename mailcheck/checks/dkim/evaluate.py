@@ -27,7 +27,7 @@ from mailcheck.checks.dns_answers import (
 )
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity
 from mailcheck.checks.findings_table import advice_of, make_finding, undetermined
-from mailcheck.checks.tag_lists import parse_tag_list
+from mailcheck.checks.tags.tag_lists import parse_tag_list
 
 WILDCARD_SELECTOR = "*"
 """Selector of a key from a wildcard record, which answers for every name."""

@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.serialization import load_der_public_key
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mailcheck.checks.tag_lists import TagList, has_version, parse_tag_list
-from mailcheck.checks.tag_repair import find_tags, name_mistake, start_of, without_look_alikes
+from mailcheck.checks.tags.tag_lists import TagList, has_version, parse_tag_list
+from mailcheck.checks.tags.tag_repair import find_tags, name_mistake, start_of, without_look_alikes
 
 VERSION = "DKIM1"
 RSA, ED25519 = "rsa", "ed25519"

@@ -17,7 +17,7 @@ from mailcheck.checks.dkim.signature_headers import SignatureHeader
 from mailcheck.checks.dns_answers import Answers, look_up, txt_values
 from mailcheck.checks.findings import Finding, Severity
 from mailcheck.checks.findings_table import make_finding
-from mailcheck.core.domain_names import is_within
+from mailcheck.core.domains.domain_names import is_within
 from mailcheck.core.instants import describe_duration
 
 

@@ -14,8 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mailcheck.checks.content.decoding import end_lines
-from mailcheck.checks.tag_lists import parse_tag_list
-from mailcheck.core.domain_names import MAX_INPUT, MAX_LABEL, MAX_NAME, is_within
+from mailcheck.checks.tags.tag_lists import parse_tag_list
+from mailcheck.core.domains.domain_names import MAX_INPUT, MAX_LABEL, MAX_NAME, is_within
 
 Field = tuple[bytes, bytes]
 """Name and body of a header field; the body includes its folding and the CRLF at its end."""

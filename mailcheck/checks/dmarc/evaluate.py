@@ -34,11 +34,11 @@ from mailcheck.checks.dns_answers import (
 from mailcheck.checks.findings import Finding, RecordToPublish
 from mailcheck.checks.findings_table import make_finding, undetermined
 from mailcheck.checks.mail_domains import is_public_suffix, registrable_domain
-from mailcheck.checks.misplaced import find_elsewhere
 from mailcheck.checks.quality.hosts import is_freemail
-from mailcheck.checks.tag_lists import parse_tag_list
-from mailcheck.checks.tag_repair import lost_addresses, name_mistake
-from mailcheck.core.domain_names import is_within
+from mailcheck.checks.tags.misplaced import find_elsewhere
+from mailcheck.checks.tags.tag_lists import parse_tag_list
+from mailcheck.checks.tags.tag_repair import lost_addresses, name_mistake
+from mailcheck.core.domains.domain_names import is_within
 
 
 class ReportAuthorization(Struct, frozen=True):

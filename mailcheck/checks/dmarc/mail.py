@@ -18,7 +18,7 @@ from mailcheck.checks.findings import SEND_FROM_REAL_SERVER, Finding, RecordToPu
 from mailcheck.checks.findings_table import make_finding
 from mailcheck.checks.mail_domains import is_local_name, is_public_suffix, read_mail_domain
 from mailcheck.checks.spf.mail import SpfOfMail, excerpt
-from mailcheck.core.domain_names import is_within
+from mailcheck.core.domains.domain_names import is_within
 
 
 class DmarcOfMail(Struct, frozen=True):

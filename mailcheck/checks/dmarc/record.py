@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from mailcheck.checks.aliases import alias_target
 from mailcheck.checks.dns_answers import Answers, Presence, look_up, txt_values
-from mailcheck.checks.tag_lists import TagList, has_version, parse_tag_list
-from mailcheck.checks.tag_repair import (
+from mailcheck.checks.tags.tag_lists import TagList, has_version, parse_tag_list
+from mailcheck.checks.tags.tag_repair import (
     MAX_REPAIRED,
     clean_uris,
     find_tags,

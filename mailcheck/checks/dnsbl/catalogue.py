@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from mailcheck.core.domain_names import parse_domain
+from mailcheck.core.domains.domain_names import parse_domain
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.network_addresses import parse_ip_address
 

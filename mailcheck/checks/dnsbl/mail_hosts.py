@@ -13,7 +13,7 @@ from mailcheck.checks.dns_answers import Answers, HostAddresses, Presence, look_
 from mailcheck.checks.dnsbl.listings import Target, target_address
 from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
 from mailcheck.checks.mail_domains import registrable_domain
-from mailcheck.core.domain_names import MAX_ADDRESSES, is_within
+from mailcheck.core.domains.domain_names import MAX_ADDRESSES, is_within
 from mailcheck.core.network_addresses import DOCUMENTATION, IpAddress, why_not_public
 
 

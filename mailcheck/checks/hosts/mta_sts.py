@@ -11,9 +11,9 @@ from mailcheck.checks.dns_answers import Answers, Presence, look_up, txt_values
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity
 from mailcheck.checks.findings_table import make_finding, several_records, undetermined
 from mailcheck.checks.hosts.mx import MxVerdict
-from mailcheck.checks.misplaced import find_elsewhere
-from mailcheck.checks.tag_lists import has_exact_version, parse_tag_list
-from mailcheck.checks.tag_repair import (
+from mailcheck.checks.tags.misplaced import find_elsewhere
+from mailcheck.checks.tags.tag_lists import has_exact_version, parse_tag_list
+from mailcheck.checks.tags.tag_repair import (
     MAX_REPAIRED,
     find_tags,
     name_mistake,

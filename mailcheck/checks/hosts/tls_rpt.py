@@ -9,9 +9,9 @@ from mailcheck.checks.aliases import alias_target, publish_at_target
 from mailcheck.checks.dns_answers import Answers, Presence, look_up, txt_values
 from mailcheck.checks.findings import Finding, RecordToPublish
 from mailcheck.checks.findings_table import make_finding, several_records, undetermined
-from mailcheck.checks.misplaced import find_elsewhere
-from mailcheck.checks.tag_lists import has_exact_version, parse_tag_list
-from mailcheck.checks.tag_repair import (
+from mailcheck.checks.tags.misplaced import find_elsewhere
+from mailcheck.checks.tags.tag_lists import has_exact_version, parse_tag_list
+from mailcheck.checks.tags.tag_repair import (
     MAX_REPAIRED,
     clean_uris,
     find_tags,

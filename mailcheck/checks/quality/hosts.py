@@ -11,7 +11,7 @@ from typing import Any
 
 import idna
 
-from mailcheck.core.domain_names import parse_domain
+from mailcheck.core.domains.domain_names import parse_domain
 from mailcheck.core.errors import InvalidParameter
 
 # As in browsers: "\" separates like "/", and the part before the last "@" is a user name.

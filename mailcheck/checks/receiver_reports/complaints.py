@@ -7,8 +7,8 @@ import msgspec
 from msgspec import Struct
 
 from mailcheck.checks.receiver_reports.limits import MAX_KEPT
+from mailcheck.core.domains.receiver_reports import Feedback, FeedbackType
 from mailcheck.core.instants import BEGINNING, Instant
-from mailcheck.core.receiver_reports import Feedback, FeedbackType
 
 MAX_GROUPS = 100
 """Maximum number of addresses, and of campaigns, in an overview, those with most reports first."""

@@ -36,9 +36,9 @@ from mailcheck.checks.receiver_reports.limits import (
     MAX_REPORTED_TEXT,
     MAX_TEXT,
 )
+from mailcheck.core.domains.receiver_reports import Feedback, FeedbackType, ReportedMail
 from mailcheck.core.errors import ReportRefused
 from mailcheck.core.network_addresses import is_local_client
-from mailcheck.core.receiver_reports import Feedback, FeedbackType, ReportedMail
 
 NO_REPORT = (
     "the mail contains no failure report or complaint: no part of type message/feedback-report"

@@ -18,7 +18,7 @@ from mailcheck.checks.receiver_reports.limits import (
     MAX_REPORTED_TEXT,
     MAX_TEXT,
 )
-from mailcheck.core.receiver_reports import Letter
+from mailcheck.core.domains.receiver_reports import Letter
 
 
 def read_complaint_mail(raw_message: bytes, keeps_mail: bool = False) -> FeedbackReport | Letter:

@@ -26,9 +26,14 @@ from mailcheck.checks.receiver_reports.senders import (
     summarize_sender,
     unpack_rows,
 )
-from mailcheck.checks.tag_lists import parse_tag_list
+from mailcheck.checks.tags.tag_lists import parse_tag_list
+from mailcheck.core.domains.receiver_reports import (
+    MIN_DAYS,
+    OTHER_SENDERS,
+    Coverage,
+    SenderDecision,
+)
 from mailcheck.core.instants import DAY, Instant
-from mailcheck.core.receiver_reports import MIN_DAYS, OTHER_SENDERS, Coverage, SenderDecision
 
 MIN_MESSAGES = 100
 """Minimum number of messages for a safe policy. Fewer show too little of a domain's mail."""

@@ -33,8 +33,8 @@ from mailcheck.checks.receiver_reports.services import (
     find_service_of_domain,
     find_service_of_host,
 )
+from mailcheck.core.domains.receiver_reports import day_of
 from mailcheck.core.instants import BEGINNING, DAY, Instant
-from mailcheck.core.receiver_reports import day_of
 
 MAX_NAMED = 3
 """Maximum number of selectors or domains in a sentence."""

@@ -16,7 +16,6 @@ from mailcheck.checks.dns_answers import (
 )
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity
 from mailcheck.checks.findings_table import make_finding, undetermined
-from mailcheck.checks.misplaced import find_elsewhere
 from mailcheck.checks.spf.record import (
     NEVER_READ,
     Mechanism,
@@ -49,7 +48,8 @@ from mailcheck.checks.spf.tree import (
     count_addresses,
 )
 from mailcheck.checks.spf_texts import is_sender_id, is_spf_record, looks_like_spf
-from mailcheck.core.domain_names import is_within
+from mailcheck.checks.tags.misplaced import find_elsewhere
+from mailcheck.core.domains.domain_names import is_within
 
 LONG_RECORD = 450  # octets; a longer answer may not fit into a datagram, RFC 7208 3.4
 

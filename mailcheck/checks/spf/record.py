@@ -12,7 +12,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from mailcheck.checks.spf_texts import VERSION
-from mailcheck.core.domain_names import MAX_LABEL, MAX_NAME
+from mailcheck.core.domains.domain_names import MAX_LABEL, MAX_NAME
 
 # macro-expand and macro-string of RFC 7208 7.1. The alternatives begin differently, so matching
 # takes linear time.

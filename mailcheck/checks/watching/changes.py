@@ -25,8 +25,8 @@ from mailcheck.checks.watching.facts import (
     host_of,
     is_list,
 )
+from mailcheck.core.domains.watches import Ended, Raised, WatchChange, WatchScore
 from mailcheck.core.instants import Instant
-from mailcheck.core.watches import Ended, Raised, WatchChange, WatchScore
 
 LASTING_RUNS = 3
 """Number of consecutive runs after which an undetermined topic is reported."""

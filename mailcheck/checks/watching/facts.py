@@ -38,9 +38,9 @@ from mailcheck.checks.scoring.domain_outcome import policies_of
 from mailcheck.checks.scoring.evidence import Evidence
 from mailcheck.checks.scoring.outcomes import Mark
 from mailcheck.checks.scoring.score import Score
+from mailcheck.core.domains.receiver_reports import SenderDecision
 from mailcheck.core.instants import DAY, Instant, format_instant
 from mailcheck.core.network_addresses import parse_ip_address
-from mailcheck.core.receiver_reports import SenderDecision
 
 LONGEST_VALUE = 2_000
 """Maximum number of characters of a value; an RSA key record has 400."""

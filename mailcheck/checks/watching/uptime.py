@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from mailcheck.checks.watching.facts import ANSWERS, host_topic
+from mailcheck.core.domains.watches import WatchChange
 from mailcheck.core.instants import Instant
-from mailcheck.core.watches import WatchChange
 
 
 def uptime(

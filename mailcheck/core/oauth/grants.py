@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from mailcheck.core.accounts import ApiKey
-from mailcheck.core.domain_names import origin_of
+from mailcheck.core.domains.domain_names import origin_of
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, HOUR, MINUTE, Instant

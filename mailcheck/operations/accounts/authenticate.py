@@ -8,7 +8,6 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from mailcheck.core.accounts import Access, ApiKey, Caller, RequestLimits
-from mailcheck.core.client_limits import DAY_WINDOW, MINUTE_WINDOW, Usage, judge_usage
 from mailcheck.core.errors import (
     ExpectedFailure,
     InvalidCredentials,
@@ -17,7 +16,8 @@ from mailcheck.core.errors import (
 )
 from mailcheck.core.identifiers import ACCESS_TOKEN_PREFIX, AccountId, KeyId, digest_secret
 from mailcheck.core.instants import Instant, format_instant
-from mailcheck.core.keys import Key, key_of
+from mailcheck.core.memory.client_limits import DAY_WINDOW, MINUTE_WINDOW, Usage, judge_usage
+from mailcheck.core.memory.keys import Key, key_of
 from mailcheck.ports.clocks import Now
 from mailcheck.ports.cluster import Hit, RateCounters
 from mailcheck.store.accounts.account_store import AccountStore, KnownKey

@@ -33,7 +33,7 @@ from mailcheck.core.errors import (
 )
 from mailcheck.core.identifiers import new_session_secret, new_short_id
 from mailcheck.core.instants import MINUTE, Instant
-from mailcheck.core.keys import key_of
+from mailcheck.core.memory.keys import key_of
 from mailcheck.core.projects import Role
 from mailcheck.core.signing_in.company import (
     MAX_SUBJECT,

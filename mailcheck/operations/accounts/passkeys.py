@@ -17,7 +17,7 @@ from twisted.logger import Logger
 
 from mailcheck.core.accounts import Account
 from mailcheck.core.audit import COMMAND_LINE, Action, Actor
-from mailcheck.core.domain_names import origin_of
+from mailcheck.core.domains.domain_names import origin_of
 from mailcheck.core.errors import (
     AccountDisabled,
     InvalidParameter,
@@ -26,7 +26,7 @@ from mailcheck.core.errors import (
 )
 from mailcheck.core.identifiers import AccountId, RandomBytes, new_short_id
 from mailcheck.core.instants import MINUTE, Instant
-from mailcheck.core.keys import key_of
+from mailcheck.core.memory.keys import key_of
 from mailcheck.core.signing_in.passkeys import MAX_PASSKEY_NAME, Passkey
 from mailcheck.operations.accounts.audit import Audit
 from mailcheck.operations.accounts.sign_in import (

@@ -8,7 +8,7 @@ from mailcheck.core.audit import COMMAND_LINE, Action, Actor
 from mailcheck.core.errors import InvalidParameter, InvitationInvalid, RegistrationClosed
 from mailcheck.core.identifiers import digest_secret, new_session_secret
 from mailcheck.core.instants import DAY, Instant
-from mailcheck.core.keys import key_of
+from mailcheck.core.memory.keys import key_of
 from mailcheck.core.projects import Invitation, Membership
 from mailcheck.operations.accounts.audit import Audit
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts

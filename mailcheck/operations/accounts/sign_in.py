@@ -6,7 +6,6 @@ from msgspec import Struct
 
 from mailcheck.core.accounts import Account, RequestLimits
 from mailcheck.core.audit import COMMAND_LINE, Action, Actor
-from mailcheck.core.client_limits import MINUTE_WINDOW
 from mailcheck.core.errors import (
     AccountDisabled,
     InvalidParameter,
@@ -22,8 +21,9 @@ from mailcheck.core.identifiers import (
     new_session_secret,
 )
 from mailcheck.core.instants import DAY, MINUTE, Instant
-from mailcheck.core.keys import Key, key_of
-from mailcheck.core.recent import Recent
+from mailcheck.core.memory.client_limits import MINUTE_WINDOW
+from mailcheck.core.memory.keys import Key, key_of
+from mailcheck.core.memory.recent import Recent
 from mailcheck.operations.accounts.audit import Audit
 from mailcheck.operations.accounts.authenticate import RequestMeter
 from mailcheck.operations.accounts.passwords import PasswordHasher, require_strong

@@ -38,8 +38,8 @@ from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instants import SECOND, Instant
+from mailcheck.core.memory.recent import LruCache
 from mailcheck.core.network_addresses import IpAddress
-from mailcheck.core.recent import LruCache
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.dns_evaluation import DnsEvaluator, QuestionBudget
 from mailcheck.ports.resolver import Resolver

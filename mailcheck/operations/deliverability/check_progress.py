@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from mailcheck.core.identifiers import DeliveryId
-from mailcheck.core.recent import LruCache
+from mailcheck.core.memory.recent import LruCache
 from mailcheck.ports.cluster import Notifications
 
 PARTS = {

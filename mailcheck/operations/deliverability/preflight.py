@@ -9,7 +9,7 @@ from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.checks.overlay import BadRecord, build_zone, parse_rdata
 from mailcheck.core.deliverability_tests import ReceivedMail
-from mailcheck.core.domain_names import parse_domain
+from mailcheck.core.domains.domain_names import parse_domain
 from mailcheck.core.errors import InvalidParameter, Overloaded, TooManyPreflights
 from mailcheck.core.identifiers import AccountId
 from mailcheck.operations.deliverability.manage_tests import ManageTests

@@ -60,7 +60,7 @@ from mailcheck.checks.scoring.domain_outcome import policies_of, trees_of
 from mailcheck.checks.spf.mail import HELO_IDS, SpfOfMail
 from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.deliverability_tests import ReceivedMail
-from mailcheck.core.domain_names import is_within
+from mailcheck.core.domains.domain_names import is_within
 from mailcheck.core.instants import instant_of
 from mailcheck.core.messages import Session
 from mailcheck.core.network_addresses import IpAddress

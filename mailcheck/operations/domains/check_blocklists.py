@@ -23,7 +23,7 @@ from mailcheck.checks.dnsbl.listings import (
     unknown_listing,
 )
 from mailcheck.checks.dnsbl.mail_hosts import MailHosts, evaluate_mail_hosts
-from mailcheck.core.instruments import Tally
+from mailcheck.core.memory.instruments import Tally
 from mailcheck.core.network_addresses import IpAddress
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.dns_evaluation import QuestionBudget, evaluate_with_dns

@@ -17,8 +17,8 @@ from mailcheck.checks.scoring.domain_outcome import outcome_of_records
 from mailcheck.checks.scoring.no_mail import advise_no_mail
 from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.tree import SpfVerdict
-from mailcheck.core.instruments import Tally, outcome_of
-from mailcheck.core.receiver_reports import NOWHERE, ReportPlaces
+from mailcheck.core.domains.receiver_reports import NOWHERE, ReportPlaces
+from mailcheck.core.memory.instruments import Tally, outcome_of
 from mailcheck.operations.dns_evaluation import DnsEvaluator
 from mailcheck.operations.domains.compute_reputation import make_names_evaluator
 from mailcheck.operations.domains.known_selectors import KnownSelectors, selectors_to_try

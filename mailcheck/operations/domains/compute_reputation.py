@@ -42,11 +42,11 @@ from mailcheck.checks.scoring.score import (
 )
 from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.tree import SpfVerdict
+from mailcheck.core.domains.receiver_reports import NOWHERE, ReportPlaces
 from mailcheck.core.instants import HOUR, MINUTE, Instant
-from mailcheck.core.instruments import Tally, outcome_of
-from mailcheck.core.keys import Key, key_of
+from mailcheck.core.memory.instruments import Tally, outcome_of
+from mailcheck.core.memory.keys import Key, key_of
 from mailcheck.core.network_addresses import IpAddress
-from mailcheck.core.receiver_reports import NOWHERE, ReportPlaces
 from mailcheck.operations.cached_values import CachedValues
 from mailcheck.operations.concurrency import SingleFlight, run_all
 from mailcheck.operations.dns_evaluation import DEADLINE, DnsEvaluator, QuestionBudget

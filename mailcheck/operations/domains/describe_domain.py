@@ -35,9 +35,9 @@ from mailcheck.checks.proofs import CachedConclusion, CachedEvaluation, Outcome,
 from mailcheck.checks.scoring.domain_outcome import outcome_of_records
 from mailcheck.checks.scoring.evidence import is_parked
 from mailcheck.checks.spf.tree import SpfVerdict
+from mailcheck.core.domains.receiver_reports import NOWHERE, ReportPlaces
 from mailcheck.core.instants import Instant
-from mailcheck.core.instruments import Tally, outcome_of
-from mailcheck.core.receiver_reports import NOWHERE, ReportPlaces
+from mailcheck.core.memory.instruments import Tally, outcome_of
 from mailcheck.operations.concurrency import SingleFlight, run_all
 from mailcheck.operations.dns_evaluation import DnsEvaluator
 from mailcheck.operations.domains.compute_reputation import (

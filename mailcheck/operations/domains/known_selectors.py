@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from mailcheck.checks.dkim.evaluate import choose_selectors
 from mailcheck.checks.hosts.mx import MxVerdict
 from mailcheck.checks.spf.tree import SpfVerdict
-from mailcheck.checks.tag_lists import parse_tag_list
-from mailcheck.core.domain_names import parse_domain, parse_selector
+from mailcheck.checks.tags.tag_lists import parse_tag_list
+from mailcheck.core.domains.domain_names import parse_domain, parse_selector
 from mailcheck.core.errors import InvalidParameter, StoreUnavailable
 from mailcheck.core.instants import HOUR
-from mailcheck.core.recent import LruCache, Recent
+from mailcheck.core.memory.recent import LruCache, Recent
 from mailcheck.ports.clocks import Now
 from mailcheck.ports.cluster import KNOWN_DOMAINS, KNOWN_SELECTORS, SelectorStore
 

@@ -11,10 +11,10 @@ from mailcheck.checks.scoring.awards import GOOD_FROM
 from mailcheck.checks.scoring.outcomes import Mark
 from mailcheck.checks.scoring.score import grade_of
 from mailcheck.checks.watching.changes import WatchState, read_state
+from mailcheck.core.domains.receiver_reports import ReportKind
+from mailcheck.core.domains.watches import Watch, WatchKind, WatchScore
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, Instant
-from mailcheck.core.receiver_reports import ReportKind
-from mailcheck.core.watches import Watch, WatchKind, WatchScore
 from mailcheck.operations.cached_values import CachedValues
 from mailcheck.operations.domains.compute_reputation import Reputation
 from mailcheck.operations.domains.list_problems import Problem

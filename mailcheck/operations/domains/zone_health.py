@@ -15,10 +15,10 @@ from twisted.python.failure import Failure
 
 from mailcheck.checks.dnsbl.catalogue import Blocklist, TargetKind
 from mailcheck.checks.dnsbl.health import HealthStatus, ZoneHealth, evaluate_health
-from mailcheck.core.client_limits import DAY_WINDOW
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.instants import DAY, MINUTE, Instant
-from mailcheck.core.keys import key_of
+from mailcheck.core.memory.client_limits import DAY_WINDOW
+from mailcheck.core.memory.keys import key_of
 from mailcheck.operations.cached_values import CachedValues
 from mailcheck.operations.dns_evaluation import DEADLINE, QuestionBudget, evaluate_with_dns
 from mailcheck.ports.clocks import ClockAndRandomness, Now

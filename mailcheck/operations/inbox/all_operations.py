@@ -5,10 +5,10 @@ from msgspec import Struct
 from mailcheck.operations.inbox.check_message import AuthenticateMessage, CheckLinks, CheckMail
 from mailcheck.operations.inbox.follow_inbox import FollowInbox
 from mailcheck.operations.inbox.mails import Mails
-from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
 from mailcheck.operations.inbox.messages import DeleteMessages, ReadInbox, ShareMessage
 from mailcheck.operations.inbox.release_mail import ReleaseMail
 from mailcheck.operations.inbox.wait_for_message import WaitForMessage
+from mailcheck.operations.inbox.webhooks.manage_webhooks import ManageWebhooks
 
 
 class InboxOperations(Struct, frozen=True):

@@ -32,9 +32,9 @@ from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.errors import InvalidParameter, MessageNotFound
 from mailcheck.core.identifiers import AccountId, DeliveryId
 from mailcheck.core.instants import Instant, instant_of
-from mailcheck.core.keys import Key, key_of
+from mailcheck.core.memory.keys import Key, key_of
+from mailcheck.core.memory.recent import LruCache
 from mailcheck.core.messages import StoredMessage
-from mailcheck.core.recent import LruCache
 from mailcheck.operations.accounts.authenticate import RequestMeter
 from mailcheck.operations.concurrency import SingleFlight, run_all
 from mailcheck.operations.deliverability.authenticate_mail import (

@@ -23,8 +23,8 @@ from mailcheck.core.errors import (
     WorkTooSlow,
 )
 from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
+from mailcheck.core.memory.recent import LruCache
 from mailcheck.core.messages import Delivery, MessageSummary, StoredMessage
-from mailcheck.core.recent import LruCache
 from mailcheck.operations.concurrency import SingleFlight
 from mailcheck.operations.semaphores import FairSemaphore, NoPermit
 from mailcheck.operations.worker_calls import derive_content

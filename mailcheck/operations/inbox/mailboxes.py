@@ -24,8 +24,8 @@ from mailcheck.core.cursors import Position
 from mailcheck.core.errors import MailTooLarge, MessageNotFound, Overloaded, WorkerDied
 from mailcheck.core.filters import ANY, MessageFilter
 from mailcheck.core.identifiers import AccountId, DeliveryId
+from mailcheck.core.memory.recent import LruCache
 from mailcheck.core.messages import NULL_REVERSE_PATH, Envelope, Session
-from mailcheck.core.recent import LruCache
 from mailcheck.core.rights import Scope
 from mailcheck.operations.concurrency import SingleFlight
 from mailcheck.operations.inbox.contents import (

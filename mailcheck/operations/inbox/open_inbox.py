@@ -21,9 +21,9 @@ from mailcheck.core.errors import (
 from mailcheck.core.faults import Fault
 from mailcheck.core.identifiers import DeliveryId, KeyId, RandomBytes
 from mailcheck.core.instants import DAY, SECOND
-from mailcheck.core.keys import Key, key_of
+from mailcheck.core.memory.keys import Key, key_of
+from mailcheck.core.memory.recent import Recent
 from mailcheck.core.messages import Envelope, Recipient, Session
-from mailcheck.core.recent import Recent
 from mailcheck.operations.accounts.authenticate import End
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts
 from mailcheck.operations.inbox.keywords import keywords_of_mail

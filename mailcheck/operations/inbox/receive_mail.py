@@ -21,8 +21,8 @@ from mailcheck.core.addresses import (
     split_subaddress,
     without_subdomain,
 )
-from mailcheck.core.client_limits import DAY_WINDOW
 from mailcheck.core.cursors import Position
+from mailcheck.core.domains.watches import ALERT_TAG
 from mailcheck.core.errors import (
     AddressUsed,
     FaultMet,
@@ -41,12 +41,12 @@ from mailcheck.core.identifiers import (
     new_time_ordered_id,
 )
 from mailcheck.core.instants import DAY, SECOND, Instant
-from mailcheck.core.keys import Key, key_of
+from mailcheck.core.memory.client_limits import DAY_WINDOW
+from mailcheck.core.memory.keys import Key, key_of
+from mailcheck.core.memory.recent import Recent
 from mailcheck.core.messages import Delivery, Envelope, Recipient, Refusal, Session
 from mailcheck.core.network_addresses import is_local_client
-from mailcheck.core.recent import Recent
 from mailcheck.core.rights import Scope
-from mailcheck.core.watches import ALERT_TAG
 from mailcheck.operations.accounts.authenticate import End
 from mailcheck.operations.accounts.log_in import LogIn
 from mailcheck.operations.concurrency import MailTraffic

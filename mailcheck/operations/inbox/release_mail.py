@@ -16,8 +16,7 @@ from mailcheck.checks.dmarc.record import Policy
 from mailcheck.core.accounts import MOST_RECIPIENTS, AllowedRecipients
 from mailcheck.core.addresses import parse_plain_address
 from mailcheck.core.audit import Action, Actor
-from mailcheck.core.client_limits import HOUR_WINDOW
-from mailcheck.core.domain_names import is_within
+from mailcheck.core.domains.domain_names import is_within
 from mailcheck.core.errors import (
     InvalidParameter,
     LimitExceeded,
@@ -28,7 +27,8 @@ from mailcheck.core.errors import (
 )
 from mailcheck.core.identifiers import AccountId, MessageId, new_short_id
 from mailcheck.core.instants import SECOND
-from mailcheck.core.keys import key_of
+from mailcheck.core.memory.client_limits import HOUR_WINDOW
+from mailcheck.core.memory.keys import key_of
 from mailcheck.core.messages import StoredMessage
 from mailcheck.operations.accounts.audit import Audit
 from mailcheck.operations.inbox.check_message import AuthenticateMessage

@@ -6,8 +6,8 @@ from mailcheck.checks.content.bodies import Attachment
 from mailcheck.checks.content.limits import MAX_HTML
 from mailcheck.checks.content.safe_html import SafeHtml, make_safe
 from mailcheck.core.identifiers import DeliveryId
+from mailcheck.core.memory.recent import LruCache
 from mailcheck.core.messages import StoredMessage
-from mailcheck.core.recent import LruCache
 from mailcheck.operations.concurrency import SingleFlight
 from mailcheck.operations.inbox.contents import MailBytes
 from mailcheck.ports.workers import Worker

@@ -22,7 +22,7 @@ from mailcheck.core.errors import (
 )
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.instants import BEGINNING, SECOND
-from mailcheck.core.instruments import SECONDS, Distribution, Tally
+from mailcheck.core.memory.instruments import SECONDS, Distribution, Tally
 from mailcheck.core.messages import ListedMessage, Refusal, StoredMessage
 from mailcheck.operations.inbox.contents import LARGE, UNREADABLE, MessageLoader
 from mailcheck.operations.inbox.explain_wait import ExplainWait, TimedOut, WaitRequest

@@ -17,7 +17,7 @@ from mailcheck.core.identifiers import (
     new_short_id,
 )
 from mailcheck.core.instants import DAY, Instant
-from mailcheck.core.keys import key_of
+from mailcheck.core.memory.keys import key_of
 from mailcheck.core.oauth.clients import (
     PUBLIC,
     SECRET_METHODS,

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from mailcheck.checks.receiver_reports.services import find_service_by_id
-from mailcheck.core.domain_names import parse_domain
+from mailcheck.core.domains.domain_names import parse_domain
+from mailcheck.core.domains.receiver_reports import OTHER_SENDERS, SenderDecision
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.network_addresses import parse_ip_address
-from mailcheck.core.receiver_reports import OTHER_SENDERS, SenderDecision
 from mailcheck.ports.clocks import Now
 from mailcheck.store.domains.sender_store import SenderStore
 

@@ -35,10 +35,7 @@ from mailcheck.checks.receiver_reports.trust import (
     judge_failure_request,
     judge_tls_request,
 )
-from mailcheck.core.errors import ReportRefused, WorkerDied, WorkTooSlow
-from mailcheck.core.identifiers import AccountId, new_time_ordered_id
-from mailcheck.core.instants import DAY, MINUTE, SECOND, Instant
-from mailcheck.core.receiver_reports import (
+from mailcheck.core.domains.receiver_reports import (
     Feedback,
     Letter,
     ReceiverReport,
@@ -48,6 +45,9 @@ from mailcheck.core.receiver_reports import (
     day_of,
     row_digest,
 )
+from mailcheck.core.errors import ReportRefused, WorkerDied, WorkTooSlow
+from mailcheck.core.identifiers import AccountId, new_time_ordered_id
+from mailcheck.core.instants import DAY, MINUTE, SECOND, Instant
 from mailcheck.operations.deliverability.authenticate_mail import MailEvaluator
 from mailcheck.operations.deliverability.score_mail import ScoringSettings
 from mailcheck.operations.dns_evaluation import DnsEvaluator, QuestionBudget

@@ -25,7 +25,7 @@ from mailcheck.checks.findings import RecordToPublish
 from mailcheck.checks.hosts.tls_rpt import evaluate_tls_rpt, propose_tls_rpt
 from mailcheck.checks.overlay import Change, Overlay
 from mailcheck.checks.receiver_reports.trust import Trust, judge_tls_request
-from mailcheck.core.receiver_reports import ReportPlaces
+from mailcheck.core.domains.receiver_reports import ReportPlaces
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.dns_evaluation import DnsEvaluator
 from mailcheck.operations.domains.compute_reputation import make_records_judge

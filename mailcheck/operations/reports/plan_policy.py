@@ -42,10 +42,10 @@ from mailcheck.checks.receiver_reports.services import RecordUse, ServiceRecord
 from mailcheck.checks.scoring.no_mail import uses_no_mail
 from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.mail import evaluate_spf_of_mail
+from mailcheck.core.domains.receiver_reports import Coverage, ReportKind, SenderDecision
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.network_addresses import parse_ip_address
-from mailcheck.core.receiver_reports import Coverage, ReportKind, SenderDecision
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.dns_evaluation import DnsEvaluator
 from mailcheck.operations.reports.decide_senders import DecideSenders

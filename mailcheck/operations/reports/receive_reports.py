@@ -7,12 +7,7 @@ from twisted.internet.defer import Deferred
 
 from mailcheck.core.accounts import InboxState, RequestLimits
 from mailcheck.core.addresses import INBOX_PREFIX, Mailbox
-from mailcheck.core.errors import MessageNotFound, RecipientUnknown, ReportRefused
-from mailcheck.core.identifiers import new_time_ordered_id
-from mailcheck.core.keys import Key, key_of
-from mailcheck.core.messages import Recipient
-from mailcheck.core.network_addresses import counting_key
-from mailcheck.core.receiver_reports import (
+from mailcheck.core.domains.receiver_reports import (
     ReceiverReport,
     ReportId,
     ReportKind,
@@ -22,6 +17,11 @@ from mailcheck.core.receiver_reports import (
     report_local_part,
     report_token,
 )
+from mailcheck.core.errors import MessageNotFound, RecipientUnknown, ReportRefused
+from mailcheck.core.identifiers import new_time_ordered_id
+from mailcheck.core.memory.keys import Key, key_of
+from mailcheck.core.messages import Recipient
+from mailcheck.core.network_addresses import counting_key
 from mailcheck.operations.accounts.authenticate import RequestMeter
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.store.domains.report_store import ReportStore

@@ -8,10 +8,7 @@ from msgspec.structs import replace
 
 from mailcheck.checks.receiver_reports.complaints import FeedbackSums, PackedFeedback
 from mailcheck.checks.receiver_reports.tls import TlsSessions
-from mailcheck.core.errors import MessageNotFound, ReportBusy, ReportNotFound
-from mailcheck.core.identifiers import AccountId
-from mailcheck.core.instants import DAY, Instant
-from mailcheck.core.receiver_reports import (
+from mailcheck.core.domains.receiver_reports import (
     FEEDBACK,
     LARGEST_REPORT_PAGE,
     NOWHERE,
@@ -20,6 +17,9 @@ from mailcheck.core.receiver_reports import (
     ReportPlaces,
     ReportSelection,
 )
+from mailcheck.core.errors import MessageNotFound, ReportBusy, ReportNotFound
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.instants import DAY, Instant
 from mailcheck.operations.concurrency import delete_in_batches
 from mailcheck.operations.reports.decide_senders import DecideSenders
 from mailcheck.operations.reports.receive_reports import ReportAddresses

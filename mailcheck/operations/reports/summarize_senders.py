@@ -38,10 +38,10 @@ from mailcheck.checks.scoring.domain_outcome import policies_of, trees_of
 from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.mail import SpfOfMail, evaluate_spf_of_mail
 from mailcheck.checks.spf.repair import add_term, make_ip_term, propose_new_record, repair_text
+from mailcheck.core.domains.receiver_reports import SenderDecision
 from mailcheck.core.instants import HOUR
+from mailcheck.core.memory.recent import Recent
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address
-from mailcheck.core.receiver_reports import SenderDecision
-from mailcheck.core.recent import Recent
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.dns_evaluation import DnsEvaluator
 from mailcheck.operations.domains.check_blocklists import CheckBlocklists

@@ -22,7 +22,7 @@ from mailcheck.checks.mail_domains import read_mail_domain
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.identifiers import AccountId, RandomBytes
 from mailcheck.core.instants import DAY, Instant
-from mailcheck.core.instruments import Tally
+from mailcheck.core.memory.instruments import Tally
 from mailcheck.core.messages import Session
 from mailcheck.core.network_addresses import counting_key
 from mailcheck.operations.concurrency import run_all

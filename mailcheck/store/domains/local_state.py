@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from mailcheck.core.instants import Instant
-from mailcheck.core.keys import Key
+from mailcheck.core.memory.keys import Key
 from mailcheck.ports.clocks import Now
 from mailcheck.ports.cluster import KNOWN_DOMAINS, KNOWN_SELECTORS, Hit
 from mailcheck.ports.engine import Engine, Transaction

@@ -12,9 +12,9 @@ from enum import Enum
 from msgspec import Struct
 
 from mailcheck.checks.mail_domains import registrable_domain
+from mailcheck.core.domains.receiver_reports import ReceiverReport, ReportKind
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
-from mailcheck.core.receiver_reports import ReceiverReport, ReportKind
 from mailcheck.ports.engine import Transaction
 from mailcheck.store.messages import lock_inboxes
 from mailcheck.store.transactions import value_of

@@ -13,10 +13,7 @@ from mailcheck.checks.receiver_reports.aggregate import PASSING_PATTERNS
 from mailcheck.checks.receiver_reports.limits import MAX_KEPT, MAX_SUM
 from mailcheck.checks.receiver_reports.tls import SUCCESS_PATTERN
 from mailcheck.core.deliverability_tests import ReceivedMail
-from mailcheck.core.errors import InboxFull
-from mailcheck.core.identifiers import AccountId
-from mailcheck.core.instants import DAY, Instant
-from mailcheck.core.receiver_reports import (
+from mailcheck.core.domains.receiver_reports import (
     LARGEST_REPORT_PAGE,
     MAX_LETTERS,
     MAX_RAW,
@@ -35,6 +32,9 @@ from mailcheck.core.receiver_reports import (
     former_row_digest,
     row_digest,
 )
+from mailcheck.core.errors import InboxFull
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.instants import DAY, Instant
 from mailcheck.ports.engine import Condition, Row, Transaction, Value
 from mailcheck.ports.workers import Lease
 from mailcheck.store.domains.report_quotas import (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from mailcheck.core.domains.receiver_reports import MAX_DECISIONS, SenderDecision
 from mailcheck.core.errors import TooManyDecisions
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
-from mailcheck.core.receiver_reports import MAX_DECISIONS, SenderDecision
 from mailcheck.ports.engine import Transaction
 from mailcheck.store.messages import lock_inboxes
 from mailcheck.store.transactions import Store, frees_space, inbox_write, read

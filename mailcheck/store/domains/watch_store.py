@@ -10,10 +10,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from mailcheck.core.errors import ExpectedFailure, TooManyWatches, WatchExists
-from mailcheck.core.identifiers import AccountId
-from mailcheck.core.instants import Instant
-from mailcheck.core.watches import (
+from mailcheck.core.domains.watches import (
     MOST_WATCHES,
     Alert,
     AlertId,
@@ -26,6 +23,9 @@ from mailcheck.core.watches import (
     WatchScore,
     WatchSettings,
 )
+from mailcheck.core.errors import ExpectedFailure, TooManyWatches, WatchExists
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.instants import Instant
 from mailcheck.core.webhooks import Webhook
 from mailcheck.ports.engine import Row, Transaction, Value
 from mailcheck.store.accounts.webhook_store import add_receivers, delete_receivers

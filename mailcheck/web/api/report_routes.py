@@ -26,9 +26,9 @@ from mailcheck.api.requests.checks import (
     PlanPolicy,
 )
 from mailcheck.api.requests.parsing import NoParameters
-from mailcheck.core.domain_names import parse_domain
+from mailcheck.core.domains.domain_names import parse_domain
+from mailcheck.core.domains.receiver_reports import MAX_DECISIONS, ReportId
 from mailcheck.core.identifiers import AccountId
-from mailcheck.core.receiver_reports import MAX_DECISIONS, ReportId
 from mailcheck.core.rights import Scope
 from mailcheck.operations.reports.all_operations import ReportOperations
 from mailcheck.operations.reports.decide_senders import parse_sender

@@ -36,8 +36,12 @@ from mailcheck.api.requests.checks import (
 )
 from mailcheck.api.requests.parsing import NoParameters, Request
 from mailcheck.api.shapes import Shape
-from mailcheck.core.domain_names import parse_blocklist_query, parse_domain, parse_host_address
-from mailcheck.core.receiver_reports import Offer
+from mailcheck.core.domains.domain_names import (
+    parse_blocklist_query,
+    parse_domain,
+    parse_host_address,
+)
+from mailcheck.core.domains.receiver_reports import Offer
 from mailcheck.core.rights import Scope
 from mailcheck.operations.domains.check_blocklists import CheckBlocklists
 from mailcheck.operations.domains.check_mx import CheckMx

@@ -34,8 +34,8 @@ from mailcheck.api.requests.checks import (
     WatchToCreate,
 )
 from mailcheck.api.requests.parsing import NoParameters
+from mailcheck.core.domains.watches import MOST_AT_ONCE, MOST_CHANGES, MOST_WATCHES
 from mailcheck.core.rights import Scope
-from mailcheck.core.watches import MOST_AT_ONCE, MOST_CHANGES, MOST_WATCHES
 from mailcheck.core.webhooks import MOST_WEBHOOKS
 from mailcheck.operations.domains.watches.manage_watches import ManageWatches
 from mailcheck.operations.semaphores import CheckSlots

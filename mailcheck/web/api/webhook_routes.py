@@ -24,7 +24,7 @@ from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.identifiers import MessageId
 from mailcheck.core.rights import Scope
 from mailcheck.core.webhooks import DELIVERIES_KEPT, MOST_WEBHOOKS, EventKind
-from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
+from mailcheck.operations.inbox.webhooks.manage_webhooks import ManageWebhooks
 from mailcheck.web.api.calls import Route, make_route, not_found
 from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from twisted.web.server import Request
 
 from mailcheck.api.requests.parsing import Query, split_query
-from mailcheck.core.domain_names import origin_of
+from mailcheck.core.domains.domain_names import origin_of
 from mailcheck.core.errors import FormExpired
 from mailcheck.core.network_addresses import counting_key
 from mailcheck.operations.accounts.sign_in import DashboardSessions

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from mailcheck.core.domains.watches import WatchScore
 from mailcheck.core.instants import Instant
-from mailcheck.core.watches import WatchScore
 
 WIDTH, HEIGHT, MARGIN = 120, 32, 4
 """Size and margin of a trend, in its own units."""

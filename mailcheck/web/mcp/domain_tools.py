@@ -24,7 +24,7 @@ from mailcheck.api.mcp.domains import (
 from mailcheck.api.requests.checks import DEFAULT_REPORT_DAYS, BlocklistRequest, MxRequest
 from mailcheck.api.requests.fields import LARGEST_PAGE
 from mailcheck.api.requests.parsing import NoParameters
-from mailcheck.core.domain_names import (
+from mailcheck.core.domains.domain_names import (
     parse_blocklist_query,
     parse_domain,
     parse_host_address,

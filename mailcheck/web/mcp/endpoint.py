@@ -15,7 +15,7 @@ from twisted.web.server import NOT_DONE_YET
 from twisted.web.server import Request as HttpRequest
 
 from mailcheck.core.accounts import Caller
-from mailcheck.core.domain_names import origin_of
+from mailcheck.core.domains.domain_names import origin_of
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.oauth.clients import LOOPBACK_HOSTS

@@ -13,11 +13,11 @@ from twisted.web.server import Request
 from mailcheck.api.requests.parsing import Query, split_query
 from mailcheck.api.urls import MCP_PATH, PublicUrls
 from mailcheck.core.accounts import Caller, RequestLimits
-from mailcheck.core.domain_names import origin_of
+from mailcheck.core.domains.domain_names import origin_of
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.instants import SECOND
-from mailcheck.core.instruments import Tally
-from mailcheck.core.keys import key_of
+from mailcheck.core.memory.instruments import Tally
+from mailcheck.core.memory.keys import key_of
 from mailcheck.core.network_addresses import counting_key
 from mailcheck.core.oauth.clients import (
     MAX_DOCUMENT_URL,

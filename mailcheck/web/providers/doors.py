@@ -16,7 +16,7 @@ from mailcheck.core.errors import (
 )
 from mailcheck.core.identifiers import AccountId, DeliveryId, RandomBytes
 from mailcheck.core.instants import DAY, MINUTE
-from mailcheck.core.keys import Key, key_of
+from mailcheck.core.memory.keys import Key, key_of
 from mailcheck.core.messages import Session
 from mailcheck.core.rights import Scope
 from mailcheck.operations.inbox.messages import ReadInbox

@@ -7,7 +7,7 @@ import msgspec
 
 from mailcheck.core.errors import InboxFull, InvalidParameter
 from mailcheck.core.webhooks import EventKind
-from mailcheck.operations.inbox.event_signatures import sign_with_hmac
+from mailcheck.operations.inbox.webhooks.event_signatures import sign_with_hmac
 from mailcheck.web.providers.bodies import (
     MAX_BATCH,
     Form,

@@ -7,9 +7,9 @@ from msgspec import Struct
 from twisted.web.server import Request
 
 from mailcheck.core.accounts import Caller, RequestLimits
-from mailcheck.core.client_limits import Usage
 from mailcheck.core.errors import InvalidCredentials, LimitExceeded, StoreUnavailable
-from mailcheck.core.keys import Key, key_of
+from mailcheck.core.memory.client_limits import Usage
+from mailcheck.core.memory.keys import Key, key_of
 from mailcheck.core.network_addresses import counting_key
 from mailcheck.operations.accounts.authenticate import RequestMeter, key_subject
 from mailcheck.ports.journals import AccessJournal

@@ -17,8 +17,8 @@ from werkzeug.datastructures import Authorization
 from zope.interface import implementer
 
 from mailcheck.api.urls import PublicUrls
-from mailcheck.core.client_limits import largest_holder
-from mailcheck.core.domain_names import origin_of
+from mailcheck.core.domains.domain_names import origin_of
+from mailcheck.core.memory.client_limits import largest_holder
 from mailcheck.core.network_addresses import (
     IpAddress,
     counting_key,

@@ -38,8 +38,8 @@ from twisted.web.server import Request, Site
 from zope.interface import implementer
 
 from mailcheck.api.urls import API_PATH, MCP_PATH
-from mailcheck.core.client_limits import ConnectionCounts, ConnectionLimits
-from mailcheck.core.instruments import SECONDS, Distribution, Labels, Tally
+from mailcheck.core.memory.client_limits import ConnectionCounts, ConnectionLimits
+from mailcheck.core.memory.instruments import SECONDS, Distribution, Labels, Tally
 from mailcheck.core.network_addresses import parse_ip_address
 from mailcheck.ports.journals import WebJournal
 from mailcheck.web.site.failures import (

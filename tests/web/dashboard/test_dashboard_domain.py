@@ -10,7 +10,7 @@ from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.quality.topics import topic_of
 from mailcheck.checks.scoring.outcomes import FactorName
 from mailcheck.config.options import InboxOptions, LimitsOptions
-from mailcheck.core.watches import WatchSettings
+from mailcheck.core.domains.watches import WatchSettings
 from mailcheck.web.dashboard.domains.pages import PER_PAGE
 from mailcheck.web.dashboard.domains.view import MECHANISMS
 from tests.fakes.memory_zone import MemoryZone

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from mailcheck.core.accounts import Account
-from mailcheck.core.watches import WatchSettings
+from mailcheck.core.domains.watches import WatchSettings
 from tests.fakes.fake_hosts import FakeHosts
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import House, mail, run

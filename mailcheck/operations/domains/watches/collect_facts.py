@@ -13,8 +13,8 @@ from mailcheck.checks.watching.facts import (
     facts_of_address,
     facts_of_domain,
 )
+from mailcheck.core.domains.watches import Watch, WatchKind
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address
-from mailcheck.core.watches import Watch, WatchKind
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.dns_evaluation import DnsEvaluator
 from mailcheck.operations.domains.check_blocklists import CheckBlocklists

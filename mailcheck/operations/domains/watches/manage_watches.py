@@ -6,24 +6,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mailcheck.core.cursors import START
-from mailcheck.core.domain_names import (
+from mailcheck.core.domains.domain_names import (
     MAX_ADDRESSES,
     MAX_SELECTORS,
     parse_blocklist_query,
     parse_host_address,
     parse_selector,
 )
-from mailcheck.core.errors import (
-    AlertNotFound,
-    ExpectedFailure,
-    InvalidParameter,
-    WatchBusy,
-    WatchNotFound,
-)
-from mailcheck.core.filters import MessageFilter
-from mailcheck.core.identifiers import AccountId, WebhookId, new_short_id, new_webhook_secret
-from mailcheck.core.instants import Instant
-from mailcheck.core.watches import (
+from mailcheck.core.domains.watches import (
     ALERT_FIELD,
     ALERT_TAG,
     HISTORY_KEPT,
@@ -40,6 +30,16 @@ from mailcheck.core.watches import (
     next_run,
     receiver_key,
 )
+from mailcheck.core.errors import (
+    AlertNotFound,
+    ExpectedFailure,
+    InvalidParameter,
+    WatchBusy,
+    WatchNotFound,
+)
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.identifiers import AccountId, WebhookId, new_short_id, new_webhook_secret
+from mailcheck.core.instants import Instant
 from mailcheck.core.webhooks import ALERT_TO, MAILTO, Webhook, address_of, parse_alert_receiver
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.domains.watches.run_watches import RunWatches

@@ -7,10 +7,10 @@ from twisted.internet.defer import CancelledError, Deferred
 
 from mailcheck.checks.watching.changes import compare, read_state, write_state
 from mailcheck.checks.watching.facts import Facts, Topic
+from mailcheck.core.domains.watches import AlertId, Watch, WatchId, WatchKind, next_run
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import AccountId, new_short_id
 from mailcheck.core.instants import MINUTE, SECOND, Instant
-from mailcheck.core.watches import AlertId, Watch, WatchId, WatchKind, next_run
 from mailcheck.operations.domains.watches.collect_facts import CollectFacts
 from mailcheck.operations.queue_worker import QueueWorker
 from mailcheck.ports.clocks import ClockAndRandomness

@@ -11,12 +11,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from msgspec import Struct
 from twisted.logger import Logger
 
+from mailcheck.core.domains.watches import ALERT_FIELD, ALERT_TAG, Alert, receiver_key
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import new_short_id
 from mailcheck.core.instants import SECOND, Instant, describe_duration, format_instant
-from mailcheck.core.instruments import Tally
-from mailcheck.core.keys import key_of
-from mailcheck.core.watches import ALERT_FIELD, ALERT_TAG, Alert, receiver_key
+from mailcheck.core.memory.instruments import Tally
+from mailcheck.core.memory.keys import key_of
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.cluster import Memory
 from mailcheck.store.domains.watch_store import WatchStore

@@ -14,7 +14,7 @@ from twisted.web.server import Request
 
 from mailcheck.core.accounts import Caller
 from mailcheck.core.instants import SECOND
-from mailcheck.core.keys import Key, key_of
+from mailcheck.core.memory.keys import Key, key_of
 from mailcheck.ports.cluster import Memory
 from mailcheck.web.site.access_control import AccessControl, Denied
 from mailcheck.web.site.application import Admit, ReadKey, Route, admit_with_key

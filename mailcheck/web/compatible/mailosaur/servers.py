@@ -12,7 +12,7 @@ from mailcheck.core.errors import InvalidParameter, MessageNotFound, NotPermitte
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import RandomBytes, new_short_id
 from mailcheck.core.instants import DAY
-from mailcheck.core.keys import Key, key_of
+from mailcheck.core.memory.keys import Key, key_of
 from mailcheck.operations.inbox.messages import ReadInbox
 from mailcheck.ports.cluster import Memory
 from mailcheck.web.compatible.mailosaur.shapes import ID_LENGTH, server_of

@@ -29,8 +29,8 @@ from mailcheck.core.messages import StoredMessage
 from mailcheck.core.rights import Scope
 from mailcheck.operations.concurrency import PacedQueue
 from mailcheck.operations.inbox.contents import MailBytes
-from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
 from mailcheck.operations.inbox.messages import OVERVIEW_TAGS, MessageList, ReadInbox
+from mailcheck.operations.inbox.webhooks.manage_webhooks import ManageWebhooks
 from mailcheck.web.compatible.facade import NoParameters
 from mailcheck.web.compatible.hold import Hold
 from mailcheck.web.compatible.mailslurp.names import InboxNames, KeepNames

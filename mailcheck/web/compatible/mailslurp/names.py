@@ -7,7 +7,7 @@ from mailcheck.core.accounts import Caller
 from mailcheck.core.addresses import fold_tag
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import DAY
-from mailcheck.core.keys import Key, key_of
+from mailcheck.core.memory.keys import Key, key_of
 from mailcheck.ports.cluster import Memory
 
 LIFETIME = 30 * DAY

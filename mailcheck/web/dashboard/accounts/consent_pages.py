@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from mailcheck.api.requests.parsing import Query, split_query
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter, LimitExceeded, TooManyKeys
-from mailcheck.core.instruments import Tally
+from mailcheck.core.memory.instruments import Tally
 from mailcheck.core.oauth.clients import describe_redirect
 from mailcheck.core.oauth.grants import AuthorizationRequest, OAuthRefused, RefusalCode
 from mailcheck.core.rights import SCOPE_TEXTS, Scope

@@ -11,8 +11,8 @@ from mailcheck.core.identifiers import MessageId
 from mailcheck.core.projects import Role
 from mailcheck.core.webhooks import EVENT_PROVIDERS, LONGEST_URL, MESSAGE_EVENT, Webhook
 from mailcheck.operations.accounts.authenticate import CheckBudget
-from mailcheck.operations.inbox.manage_webhooks import ManageWebhooks
 from mailcheck.operations.inbox.messages import ReadInbox
+from mailcheck.operations.inbox.webhooks.manage_webhooks import ManageWebhooks
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site import costs

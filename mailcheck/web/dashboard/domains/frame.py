@@ -8,7 +8,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from mailcheck.checks.scoring.outcomes import FactorName
-from mailcheck.core.domain_names import domain_meant, parse_blocklist_query
+from mailcheck.core.domains.domain_names import domain_meant, parse_blocklist_query
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.instants import Instant
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address

@@ -9,9 +9,7 @@ from mailcheck.api.domains.watches import host_uptimes, render_history, render_s
 from mailcheck.api.requests.fields import INTEGER
 from mailcheck.api.requests.parsing import Query
 from mailcheck.checks.scoring.outcomes import FactorName
-from mailcheck.core.errors import ExpectedFailure, WatchNotFound
-from mailcheck.core.instants import DAY, MINUTE, Instant, format_instant
-from mailcheck.core.watches import (
+from mailcheck.core.domains.watches import (
     HISTORY_KEPT,
     LONGEST_INTERVAL,
     SHORTEST_INTERVAL,
@@ -22,6 +20,8 @@ from mailcheck.core.watches import (
     WatchSettings,
     parse_quiet_time,
 )
+from mailcheck.core.errors import ExpectedFailure, WatchNotFound
+from mailcheck.core.instants import DAY, MINUTE, Instant, format_instant
 from mailcheck.core.webhooks import address_of
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.domains.watches.manage_watches import ManageWatches

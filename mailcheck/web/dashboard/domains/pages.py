@@ -14,9 +14,9 @@ from mailcheck.api.domains.reputation import render_reputation
 from mailcheck.api.requests.fields import FLAG, INTEGER, LAST_PAGE
 from mailcheck.api.shapes import as_json
 from mailcheck.checks.scoring.score import Judgements, Score
+from mailcheck.core.domains.receiver_reports import Offer
+from mailcheck.core.domains.watches import WatchSettings
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
-from mailcheck.core.receiver_reports import Offer
-from mailcheck.core.watches import WatchSettings
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.domains.check_blocklists import CheckBlocklists

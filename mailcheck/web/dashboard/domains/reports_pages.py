@@ -21,8 +21,8 @@ from mailcheck.api.requests.checks import (
 )
 from mailcheck.api.requests.fields import DAY, INTEGER, LAST_PAGE, one_of
 from mailcheck.api.shapes import as_json
+from mailcheck.core.domains.receiver_reports import MIN_DAYS, ReportId, ReportKind, ReportSelection
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.core.receiver_reports import MIN_DAYS, ReportId, ReportKind, ReportSelection
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.reports.all_operations import ReportOperations
 from mailcheck.operations.reports.decide_senders import parse_sender

@@ -9,7 +9,7 @@ from msgspec import Struct
 from mailcheck.api.requests.parsing import Query
 from mailcheck.checks.bimi.record import DEFAULT_SELECTOR
 from mailcheck.checks.scoring.awards import FAIR_FROM, GOOD_FROM
-from mailcheck.core.domain_names import (
+from mailcheck.core.domains.domain_names import (
     MAX_ADDRESSES,
     MAX_SELECTORS,
     parse_host_address,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence, Set
 from functools import cache
 from itertools import pairwise
 
-from mailcheck.checks.content.code_text import (
+from mailcheck.checks.content.code.code_text import (
     FEWEST_LETTERS,
     SENTENCE_END,
     TIGHT,

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mailcheck.checks.quality.topics import topic_of, topic_of_finding
-from mailcheck.cli.check_texts import describe_topics
 from mailcheck.cli.commands import BLUE, BOLD, GREEN, RED, YELLOW, Line, Painted
+from mailcheck.cli.texts.check_texts import describe_topics
 
 GOOD, FAIR = 8.0, 5.0
 """Scores from which the colour is green, or yellow."""

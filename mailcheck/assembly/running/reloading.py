@@ -31,7 +31,7 @@ from mailcheck.config.options import Config
 from mailcheck.config.reading import ConfigError
 from mailcheck.config.reloading import Merged, merge_config, named
 from mailcheck.connections.server import ServerFactory
-from mailcheck.core.client_limits import ConnectionLimits
+from mailcheck.core.memory.client_limits import ConnectionLimits
 from mailcheck.core.network_addresses import IpNetwork
 from mailcheck.daemon.reserved_names import MissingAccounts
 from mailcheck.operations.reloads import ReloadReport

@@ -11,7 +11,7 @@ from itertools import chain, islice
 
 from msgspec import Struct
 
-from mailcheck.checks.content.code_evidence import (
+from mailcheck.checks.content.code.code_evidence import (
     find_evidence,
     find_letter_evidence,
     find_naming,
@@ -19,7 +19,7 @@ from mailcheck.checks.content.code_evidence import (
     is_prominent,
     outweighs_discount,
 )
-from mailcheck.checks.content.code_text import (
+from mailcheck.checks.content.code.code_text import (
     CodeText,
     Shape,
     find_domain_bound,

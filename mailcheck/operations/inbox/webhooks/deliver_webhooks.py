@@ -21,7 +21,7 @@ from mailcheck.core.cursors import START, Position
 from mailcheck.core.errors import ExpectedFailure, MessageNotFound
 from mailcheck.core.identifiers import AccountId, WebhookId
 from mailcheck.core.instants import SECOND
-from mailcheck.core.instruments import Tally
+from mailcheck.core.memory.instruments import Tally
 from mailcheck.core.messages import ListedMessage, StoredMessage
 from mailcheck.core.webhooks import (
     MESSAGE_EVENT,
@@ -36,7 +36,7 @@ from mailcheck.core.webhooks import (
 from mailcheck.operations.concurrency import SingleFlight
 from mailcheck.operations.inbox.contents import LARGE, UNREADABLE, MessageLoader
 from mailcheck.operations.inbox.feeds import InboxFeeds, Waiter
-from mailcheck.operations.inbox.manage_webhooks import WriteMessage, send_once
+from mailcheck.operations.inbox.webhooks.manage_webhooks import WriteMessage, send_once
 from mailcheck.operations.semaphores import FairSemaphore, NoPermit
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.probes import WebhookDialer

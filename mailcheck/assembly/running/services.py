@@ -30,8 +30,8 @@ from mailcheck.assembly.ops import (
     ops_services,
     where,
 )
-from mailcheck.assembly.reloading import Reloading, Servers, milter_access
 from mailcheck.assembly.reports import report_services, traffic_services
+from mailcheck.assembly.running.reloading import Reloading, Servers, milter_access
 from mailcheck.assembly.runtime import daemon_presence
 from mailcheck.assembly.watches import watch_services
 from mailcheck.assembly.web import build_web

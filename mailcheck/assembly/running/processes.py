@@ -7,12 +7,12 @@ from twisted.internet.defer import Deferred
 
 from mailcheck.assembly.deployment import listen_addresses, memory_plan
 from mailcheck.assembly.ops import Certificates, Environment, control_services
-from mailcheck.assembly.reloading import change_log, tell
+from mailcheck.assembly.running.reloading import change_log, tell
 from mailcheck.config.options import Config
 from mailcheck.config.reading import ConfigError, variable_name
 from mailcheck.config.reloading import merge_config
 from mailcheck.core.instants import Instant
-from mailcheck.core.instruments import Conditions
+from mailcheck.core.memory.instruments import Conditions
 from mailcheck.core.network_addresses import ListenAddress, parse_listen_address
 from mailcheck.daemon.processes import Processes
 from mailcheck.daemon.services import DaemonServices

@@ -10,8 +10,8 @@ from twisted.internet.defer import maybeDeferred
 
 from mailcheck.assembly.daemon import build_daemon
 from mailcheck.assembly.ops import Environment, Trial
+from mailcheck.assembly.running.services import build_services
 from mailcheck.assembly.runtime import Runtime, daemon_presence, open_runtime, time_and_chance_of
-from mailcheck.assembly.services import build_services
 from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import Config
 from mailcheck.core.errors import ExpectedFailure

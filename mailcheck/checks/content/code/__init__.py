@@ -1,0 +1,1 @@
+"""Finding verification codes in the text of a mail."""

@@ -1,0 +1,1 @@
+"""Records with tags, such as DMARC's: lists of tags, and repair of their mistakes."""

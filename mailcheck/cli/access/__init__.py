@@ -1,0 +1,1 @@
+"""How commands access a daemon, a store, and the network."""

@@ -1,0 +1,1 @@
+"""Values of domains: names, watches, and reports from receivers."""

@@ -1,0 +1,1 @@
+"""State that the daemon keeps in memory or in Redis: caches, limits, metrics and their keys."""

@@ -1,0 +1,1 @@
+"""Webhooks of inboxes: managing, signing and delivering them."""
