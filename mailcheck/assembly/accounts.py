@@ -126,9 +126,9 @@ def build_accounts(runtime: Runtime) -> AccountParts:
         sessions,
         audit,
         attempts,
-        runtime.clients,
-        clock_and_randomness,
-        IdentityStore(engine),
+        journal=runtime.clients,
+        clock_and_randomness=clock_and_randomness,
+        links=IdentityStore(engine),
         has_passwords=options.passwords,
     )
     names = NameRules(reserved_names(runtime.config))
@@ -142,46 +142,53 @@ def build_accounts(runtime: Runtime) -> AccountParts:
         attempts,
         audit,
         open_to,
-        runtime.config.web.oauth_schemes,
-        clock_and_randomness,
+        schemes=runtime.config.web.oauth_schemes,
+        clock_and_randomness=clock_and_randomness,
     )
-    company = build_company(runtime, keep, projects, names, sign_in, attempts, audit)
+    company = build_company(runtime, keep, projects, names, sign_in, attempts=attempts, audit=audit)
     passkeys = build_passkeys(runtime, sign_in, attempts, audit)
     return AccountParts(
-        keep,
-        meter,
-        CheckBudget(meter, default),
-        authenticator,
-        ended_access,
-        sessions,
-        invitations,
-        sign_in,
-        LogIn(authenticator, ended_access, passwords, sign_in),
-        Register(
-            rules,
-            keep,
-            passwords,
-            hasher,
-            sign_in,
-            invitations,
-            projects,
-            attempts,
-            audit,
-            now,
+        keep=keep,
+        meter=meter,
+        checks=CheckBudget(meter, default),
+        authenticator=authenticator,
+        ended_access=ended_access,
+        sessions=sessions,
+        invitations=invitations,
+        sign_in=sign_in,
+        log_in=LogIn(authenticator, ended_access, passwords, sign_in),
+        register=Register(
+            rules=rules,
+            accounts=keep,
+            store=passwords,
+            hasher=hasher,
+            sign_in=sign_in,
+            invitations=invitations,
+            projects=projects,
+            attempts=attempts,
+            audit=audit,
+            now=now,
         ),
-        audit,
-        AuditRetention(audit_store, now),
-        projects,
-        oauth_clients,
-        Grants(oauth_store, oauth_clients, keep, projects, audit, clock_and_randomness),
-        AccessTokens(oauth_store, authenticator, now),
-        attempts,
-        Tally(),
-        company,
-        Confirmation(sign_in, sessions, passkeys, company, runtime.clients, now),
-        passkeys,
-        PasskeyStore(engine),
-        names,
+        audit=audit,
+        audit_retention=AuditRetention(audit_store, now),
+        projects=projects,
+        oauth_clients=oauth_clients,
+        grants=Grants(
+            oauth_store,
+            oauth_clients,
+            keep,
+            projects,
+            audit,
+            clock_and_randomness=clock_and_randomness,
+        ),
+        access_tokens=AccessTokens(oauth_store, authenticator, now),
+        attempts=attempts,
+        oauth_outcomes=Tally(),
+        company=company,
+        confirmation=Confirmation(sign_in, sessions, passkeys, company, runtime.clients, now=now),
+        passkeys=passkeys,
+        passkey_store=PasskeyStore(engine),
+        names=names,
     )
 
 
@@ -193,7 +200,9 @@ def build_passkeys(
     if site is None:
         return None
     store, clocks = PasskeyStore(runtime.engine), runtime.clock_and_randomness
-    return Passkeys(site, store, sign_in, attempts, audit, runtime.clients, clocks)
+    return Passkeys(
+        site, store, sign_in, attempts, audit, journal=runtime.clients, clock_and_randomness=clocks
+    )
 
 
 def company_rules(options: OidcOptions) -> CompanyRules:
@@ -204,9 +213,9 @@ def company_rules(options: OidcOptions) -> CompanyRules:
         options.title,
         options.scopes,
         options.groups_claim,
-        options.allowed_groups,
-        [parse_group_role(role) for role in options.roles],
-        options.create_accounts,
+        allowed_groups=options.allowed_groups,
+        roles=[parse_group_role(role) for role in options.roles],
+        creates_accounts=options.create_accounts,
     )
 
 
@@ -224,17 +233,17 @@ def build_company(
     if provider is None:
         return None
     return CompanySignIn(
-        company_rules(options),
-        Provider(options.issuer, provider, runtime.now),
-        IdentityStore(runtime.engine),
-        keep,
-        projects,
-        names,
-        sign_in,
-        attempts,
-        audit,
-        runtime.clients,
-        runtime.clock_and_randomness,
+        rules=company_rules(options),
+        provider=Provider(options.issuer, provider, runtime.now),
+        identities=IdentityStore(runtime.engine),
+        accounts=keep,
+        projects=projects,
+        names=names,
+        sign_in=sign_in,
+        attempts=attempts,
+        audit=audit,
+        journal=runtime.clients,
+        clock_and_randomness=runtime.clock_and_randomness,
     )
 
 

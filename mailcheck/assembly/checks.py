@@ -268,8 +268,8 @@ def build_checks(runtime: CheckRuntime) -> Checks:
         runtime.resolvers.servers_of_lists,
         budgets,
         CachedValues(persistent_state.memory, "health", BlocklistHealth),
-        cluster.notifications("lists"),
-        clock_and_randomness,
+        tested=cluster.notifications("lists"),
+        clock_and_randomness=clock_and_randomness,
     )
 
     def build(
@@ -311,25 +311,25 @@ def build_checks(runtime: CheckRuntime) -> Checks:
         verifies_fixes=False,
     )
     return Checks(
-        catalogue,
-        budgets,
-        health,
-        selectors,
-        CheckMx(plain, selectors.of, runtime.clock, allow_private=config.network.allow_private),
-        CheckSlots(runtime.clock),
-        asked.lists,
-        asked.blocklists,
-        asked.reputation,
-        asked.domain,
-        CollectFacts(
+        catalogue=catalogue,
+        budgets=budgets,
+        health=health,
+        selectors=selectors,
+        mx=CheckMx(plain, selectors.of, runtime.clock, allow_private=config.network.allow_private),
+        turns=CheckSlots(runtime.clock),
+        lists=asked.lists,
+        blocklists=asked.blocklists,
+        reputation=asked.reputation,
+        domain=asked.domain,
+        watched=CollectFacts(
             watched.reputation,
             watched.domain,
             watched.blocklists,
             plain,
             probes,
-            clock_and_randomness,
+            clock_and_randomness=clock_and_randomness,
         ),
-        (asked.lists, watched.lists),
+        queries=(asked.lists, watched.lists),
     )
 
 

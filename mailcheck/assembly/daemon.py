@@ -93,7 +93,7 @@ def build_daemon(runtime: Runtime, analyse: Analyse | None = None) -> Daemon:
     )
     tests = build_tests(runtime, scoring, slots, analyse or scoring.analyse)
     webhooks = build_webhooks(runtime, mail, accounts.audit)
-    inbox = build_inbox(runtime, mail, accounts, slots, scoring.known, webhooks.keep)
+    inbox = build_inbox(runtime, mail, accounts, slots, scoring.known, webhooks=webhooks.keep)
     reports = build_reports(runtime, mail.store, accounts.meter, checks)
     receiver = build_receiver(runtime, mail, accounts.log_in, tests, reports)
     watches = build_watches(runtime, checks, receiver, webhooks.receivers, reports.failing.topics)
@@ -102,32 +102,32 @@ def build_daemon(runtime: Runtime, analyse: Analyse | None = None) -> Daemon:
     )
     journals = {name: MailJournal(name, runtime.pace) for name in ("mail", "submission", "open")}
     return Daemon(
-        runtime,
-        checks,
-        accounts,
-        mail,
-        scoring,
-        tests,
-        webhooks,
-        inbox,
-        reports,
-        build_traffic(runtime, accounts.keep),
-        receiver,
-        watches,
-        build_follow(runtime, mail, tests, watches, slots),
-        slots,
-        heartbeat,
-        journals,
-        build_mailboxes(runtime, mail, receiver),
-        {name: LoginJournal(name, runtime.clients) for name in ("IMAP", "POP3")},
-        ResponseBuffers(runtime.memory.responses, runtime.memory.responses_of_client),
-        MemoryBudget(runtime.memory.incoming),
-        StoreLook(
+        runtime=runtime,
+        checks=checks,
+        accounts=accounts,
+        mail=mail,
+        scoring=scoring,
+        tests=tests,
+        webhooks=webhooks,
+        inbox=inbox,
+        reports=reports,
+        traffic=build_traffic(runtime, accounts.keep),
+        receiver=receiver,
+        watches=watches,
+        follow=build_follow(runtime, mail, tests, watches, slots),
+        slots=slots,
+        heartbeat=heartbeat,
+        journals=journals,
+        mailboxes=build_mailboxes(runtime, mail, receiver),
+        logins={name: LoginJournal(name, runtime.clients) for name in ("IMAP", "POP3")},
+        responses=ResponseBuffers(runtime.memory.responses, runtime.memory.responses_of_client),
+        incoming=MemoryBudget(runtime.memory.incoming),
+        figures=StoreLook(
             FigureStore(runtime.engine),
             runtime.engine.store_bytes,
             lambda: default_quota(runtime.config),
         ),
-        Backups(
+        backups=Backups(
             lambda: backup_plan(runtime.config),
             runtime.conditions,
             lambda: runtime.now() / SECOND,

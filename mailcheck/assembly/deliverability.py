@@ -52,7 +52,12 @@ def build_tests(
     notifications = cluster.notifications("tests")
     notifications.listen(feeds.on_hint)
     runner = RunTestChecks(
-        store, analyse, notifications, runtime.traffic, runtime.holder, clock_and_randomness
+        store,
+        analyse,
+        notifications,
+        runtime.traffic,
+        runtime.holder,
+        clock_and_randomness=clock_and_randomness,
     )
     look = share_work(cluster, "waiting tests", runner.wake)
     cluster.when_hints_are_lost(feeds.check_all)
@@ -66,9 +71,9 @@ def build_tests(
         notifications,
         runner,
         operations,
-        Preflight(manage, scoring.score, runtime.clock),
-        ReceiveForTests(
-            store, notifications, look, own_domains(config), public_url(config), expiry_now
+        preflight=Preflight(manage, scoring.score, runtime.clock),
+        mail=ReceiveForTests(
+            store, notifications, look, own_domains(config), public_url(config), now=expiry_now
         ),
     )
 

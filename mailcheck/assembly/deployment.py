@@ -340,7 +340,7 @@ def release_settings(config: Config) -> ReleaseSettings:
         AllowedRecipients(parse_recipients(options.allow_recipients)),
         options.per_hour,
         own_domains(config),
-        config.smtp.host_name or config.inbox.domain,
+        host_name=config.smtp.host_name or config.inbox.domain,
     )
 
 

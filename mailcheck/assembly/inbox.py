@@ -88,23 +88,23 @@ def build_mail(runtime: Runtime, learn: Callable[[tuple[tuple[str, str], ...]], 
         contents, content_store, runtime.traffic, clock_and_randomness, is_alone=is_alone
     )
     return MailParts(
-        store,
-        content_store,
-        mail_bytes,
-        contents,
-        MessageLoader(store, contents, clock_and_randomness.expiry_now),
-        notifications,
-        removals,
-        feeds,
-        derivation,
-        MailHandoff(feeds, contents, derivation.want, runtime.traffic.call_batched),
-        RequestedFaults(
+        store=store,
+        content_store=content_store,
+        mail_bytes=mail_bytes,
+        contents=contents,
+        loader=MessageLoader(store, contents, clock_and_randomness.expiry_now),
+        notifications=notifications,
+        removals=removals,
+        feeds=feeds,
+        derivation=derivation,
+        hand_over=MailHandoff(feeds, contents, derivation.want, runtime.traffic.call_batched),
+        faults=RequestedFaults(
             runtime.persistent_state.memory,
             cluster.counters,
             runtime.now,
             is_on=config.inbox.faults,
         ),
-        Retention(
+        retention=Retention(
             ExpiryStore(engine),
             runtime.retention,
             clock_and_randomness.expiry_now,
@@ -129,7 +129,7 @@ def build_inbox(
     expiry_now = clock_and_randomness.expiry_now
     store, loader = mail.store, mail.loader
     read = ReadInbox(
-        store, mail.contents, loader, mail.mail_bytes, expiry_now, mail.notifications.publish
+        store, mail.contents, loader, mail.mail_bytes, expiry_now, tell=mail.notifications.publish
     )
     delete = DeleteMessages(store, expiry_now, mail.removals.publish)
     authenticate = AuthenticateMessage(
@@ -138,11 +138,13 @@ def build_inbox(
         runtime.resolvers.plain,
         runtime.workers.analysis,
         scoring_settings(runtime.config),
-        runtime.reactor,
+        clock=runtime.reactor,
     )
     return InboxOperations(
         read=read,
-        mails=Mails(MailsStore(runtime.engine), mail.contents, loader, read, delete, expiry_now),
+        mails=Mails(
+            MailsStore(runtime.engine), mail.contents, loader, read, delete, now=expiry_now
+        ),
         wait=WaitForMessage(store, mail.feeds, loader, slots, clock_and_randomness),
         follow=FollowInbox(store, mail.feeds, loader, slots, clock_and_randomness),
         delete=delete,
@@ -157,9 +159,9 @@ def build_inbox(
             read,
             authenticate,
             WebhookStore(runtime.engine),
-            runtime.cluster.counters,
-            accounts.audit,
-            clock_and_randomness,
+            counters=runtime.cluster.counters,
+            audit=accounts.audit,
+            clock_and_randomness=clock_and_randomness,
         ),
     )
 
@@ -173,22 +175,22 @@ def build_receiver(
 ) -> ReceiveMail:
     """Build the receipt of mail."""
     return ReceiveMail(
-        mail.store,
-        log_in,
-        mail.notifications,
-        runtime.traffic,
-        mail.hand_over,
-        tests.mail,
-        ReplyAsReceiver(
+        store=mail.store,
+        log_in=log_in,
+        notifications=mail.notifications,
+        traffic=runtime.traffic,
+        hand_over=mail.hand_over,
+        tests=tests.mail,
+        replies=ReplyAsReceiver(
             mail.store.find_message_of_delivery,
             tests.operations.manage,
             tests.feeds,
             runtime.clock_and_randomness,
         ),
-        reports.mail,
-        mail.faults,
-        receive_settings(runtime.config, runtime.retention),
-        runtime.clock_and_randomness,
+        reports=reports.mail,
+        faults=mail.faults,
+        settings=receive_settings(runtime.config, runtime.retention),
+        clock_and_randomness=runtime.clock_and_randomness,
     )
 
 
@@ -197,16 +199,18 @@ def build_mailboxes(runtime: Runtime, mail: MailParts, receiver: ReceiveMail) ->
     config = runtime.config
     domains = receive_settings(config, runtime.retention).domains
     mailboxes = Mailboxes(
-        MailboxStore(runtime.engine),
-        mail.store,
-        mail.mail_bytes,
-        mail.contents,
-        receiver,
-        mail.notifications,
-        mail.removals,
-        MailboxSettings(config.inbox.domain, tuple(sorted(domains)), config.smtp.max_message_size),
-        runtime.clock,
-        runtime.clock_and_randomness.expiry_now,
+        store=MailboxStore(runtime.engine),
+        mails=mail.store,
+        mail_bytes=mail.mail_bytes,
+        contents=mail.contents,
+        receiver=receiver,
+        notifications=mail.notifications,
+        removals=mail.removals,
+        settings=MailboxSettings(
+            config.inbox.domain, tuple(sorted(domains)), config.smtp.max_message_size
+        ),
+        clock=runtime.clock,
+        now=runtime.clock_and_randomness.expiry_now,
     )
     runtime.cluster.when_hints_are_lost(mailboxes.wake_all)
     return mailboxes

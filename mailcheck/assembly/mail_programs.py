@@ -44,7 +44,7 @@ def imap_factory(daemon: Daemon, tls_for: TlsPolicy, *, is_tls: bool) -> ImapFac
         daemon.accounts.log_in,
         daemon.mailboxes,
         daemon.logins["IMAP"],
-        daemon.runtime.memory.appended,
+        appended=daemon.runtime.memory.appended,
     )
 
 

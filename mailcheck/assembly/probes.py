@@ -139,9 +139,9 @@ class VerifyingProbes:
             ProbeSettings(
                 helo_name=config.smtp.host_name or config.inbox.domain, port=options.smtp_port
             ),
-            shared.memory,
-            shared.counters,
-            self._now,
+            memory=shared.memory,
+            counters=shared.counters,
+            now=self._now,
         )
         self._source = options.rdap_bootstrap
         self._fetcher = GuardedFetcher(reactor, dialer, trust)
@@ -352,7 +352,7 @@ class Probes:
             self._trust,
             self._shared,
             self._reactor,
-            self._time_and_chance,
+            clock_and_randomness=self._time_and_chance,
         )
 
     @cached_property
@@ -373,4 +373,6 @@ def open_command(
     clock_and_randomness, alone = of_the_system(reactor), LocalCluster(reactor)
     resolvers = open_resolvers(config, reactor, clock_and_randomness.random_bytes, watch)
     probes = Probes(config, reactor, clock_and_randomness, resolvers.plain, alone)
-    return CheckRuntime(config, clock_and_randomness, resolvers, probes, alone, alone)
+    return CheckRuntime(
+        config, clock_and_randomness, resolvers, probes, alone, persistent_state=alone
+    )

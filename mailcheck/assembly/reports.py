@@ -70,15 +70,15 @@ def build_reports(
         plain,
         workers.large,
         workers.analysis,
-        scoring_settings(config),
-        runtime.holder,
-        clock_and_randomness,
+        settings=scoring_settings(config),
+        holder=runtime.holder,
+        clock_and_randomness=clock_and_randomness,
         keeps_mail=config.reports.keep_mail,
     )
     look = share_work(runtime.cluster, "waiting reports", runner.wake)
     senders = SummarizeSenders(workers.analysis, plain, checks.blocklists, clock_and_randomness)
     decide = DecideSenders(SenderStore(runtime.engine), runtime.now)
-    show = ShowReports(store, inboxes, senders, addresses, decide, runtime.now)
+    show = ShowReports(store, inboxes, senders, addresses, decide, now=runtime.now)
     offer = OfferRecords(plain, runtime.clock)
     reported = ReportedMail(store, senders, decide, workers.analysis)
     operations = ReportOperations(
@@ -87,7 +87,15 @@ def build_reports(
         offer,
         DeleteReports(store, runtime.now),
         decide,
-        PlanPolicy(store, show, senders, reported, offer, plain, clock_and_randomness),
+        plan=PlanPolicy(
+            store,
+            show,
+            senders,
+            reported,
+            offer,
+            resolver=plain,
+            clock_and_randomness=clock_and_randomness,
+        ),
     )
     mail = ReceiveReports(inboxes, look, own_domains(config))
     failing = FindFailingSenders(reported, runtime.now)
@@ -114,16 +122,16 @@ def build_traffic(runtime: Runtime, accounts: ManageAccounts) -> TrafficParts:
 
     judge = CountedFilter(filters.content_filter, filters.rspamd).judge
     score = ScoreTraffic(
-        store,
-        find_account,
-        judge if options.content_filter else None,
-        runtime.resolvers.plain,
-        runtime.workers.analysis,
-        settings.host_name,
-        TrafficLimits(options.max_message_size, sample=options.sample),
-        runtime.clock,
-        runtime.now,
-        runtime.clock_and_randomness.random_bytes,
+        store=store,
+        find_account=find_account,
+        judge_content=judge if options.content_filter else None,
+        resolver=runtime.resolvers.plain,
+        worker=runtime.workers.analysis,
+        host_name=settings.host_name,
+        limits=TrafficLimits(options.max_message_size, sample=options.sample),
+        clock=runtime.clock,
+        now=runtime.now,
+        random_bytes=runtime.clock_and_randomness.random_bytes,
         allow_private=settings.allow_private,
     )
     return TrafficParts(store, score, ShowTraffic(store, runtime.now, is_on=bool(options.listen)))

@@ -153,10 +153,10 @@ def build_scoring(
         filters.content_filter,
         filters.rspamd,
         worker,
-        known,
-        settings,
-        progress.tell,
-        runtime.clock,
+        known=known,
+        settings=settings,
+        tell=progress.tell,
+        clock=runtime.clock,
     )
     return Scoring(progress, known, scorer)
 

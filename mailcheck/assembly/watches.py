@@ -50,7 +50,12 @@ def build_watches(
     store = WatchStore(runtime.engine)
     changed: Notifications[AccountId] = runtime.cluster.notifications("watches")
     runner = RunWatches(
-        store, checks.watched, reported, runtime.holder, changed, clock_and_randomness
+        store,
+        checks.watched,
+        reported,
+        runtime.holder,
+        changed,
+        clock_and_randomness=clock_and_randomness,
     )
     keep = ManageWatches(
         store,

@@ -24,7 +24,7 @@ def build_web(daemon: Daemon) -> BoundedSite:
     addresses = client_addresses(daemon)
     urls = RequestUrls(runtime.urls, addresses, is_configured=bool(config.web.public_url))
     access, routes = build_access(daemon, addresses), build_routes(daemon)
-    parts = WebParts(daemon, urls, addresses, access, routes, ApiDescription(routes))
+    parts = WebParts(daemon, urls, addresses, access, routes, description=ApiDescription(routes))
     dashboard = cache(partial(open_dashboard, parts))
     doors = late_doors(parts)
     pages = LateDoor(
@@ -45,9 +45,9 @@ def build_web(daemon: Daemon) -> BoundedSite:
         addresses,
         runtime.reactor,
         runtime.clients,
-        body_limits(
+        bodies=body_limits(
             {f"{PROVIDERS_PATH}/".encode(): posted_size(config.smtp.max_message_size)},
             runtime.memory,
         ),
-        daemon.responses,
+        buffers=daemon.responses,
     )

@@ -89,7 +89,9 @@ def build_webhooks(runtime: Runtime, mail: MailParts, audit: Audit) -> WebhookPa
         webhook: Webhook, message: ListedMessage, text: str, message_id: str, request: str
     ) -> bytes:
         sender = alerts_from(runtime.config)
-        return write_event(sender, runtime.urls, webhook, message, text, message_id, request)
+        return write_event(
+            sender, runtime.urls, webhook, message, text, message_id=message_id, request=request
+        )
 
     store = WebhookStore(runtime.engine)
     changes: Notifications[str] = cluster.notifications("webhooks")
@@ -99,15 +101,23 @@ def build_webhooks(runtime: Runtime, mail: MailParts, audit: Audit) -> WebhookPa
         mail.feeds,
         mail.loader,
         dialer,
-        write,
-        runtime.holder,
-        clock_and_randomness,
+        write=write,
+        holder=runtime.holder,
+        clock_and_randomness=clock_and_randomness,
     )
     changes.listen(deliver.on_change)
     cluster.when_hints_are_lost(deliver.wake)
     return WebhookParts(
         AlertReceivers(store, dialer, changes, clock_and_randomness),
-        ManageWebhooks(store, dialer, changes, write, mail.loader, audit, clock_and_randomness),
+        ManageWebhooks(
+            store,
+            dialer,
+            changes,
+            write,
+            mail.loader,
+            audit=audit,
+            clock_and_randomness=clock_and_randomness,
+        ),
         deliver,
     )
 

@@ -146,17 +146,17 @@ def daemon_workers(reactor: Any, memory: MemoryPlan, *, is_shared: bool) -> Work
     hashes = 1 if memory.is_small else password_threads(os.cpu_count() or 1)
     passwords = ThreadWorker(reactor, "passwords", hashes, nice_threads(NICENESS))
     return Workers(
-        measured(writer),
-        measured(reader),
-        measured(reads),
-        measured(passwords),
-        measured(analyses),
-        measured(WarmedWorker(SerialWorker(large), None, reactor, 0.0)),
-        measured(WarmedWorker(SerialWorker(requests), None, reactor, 0.0)),
-        partial(reactor.callLater, 0),
-        (writer, content, analysis, reader, passwords),
-        (large, requests),
-        (writer, content),
+        writer=measured(writer),
+        reader=measured(reader),
+        content=measured(reads),
+        passwords=measured(passwords),
+        analysis=measured(analyses),
+        large=measured(WarmedWorker(SerialWorker(large), None, reactor, 0.0)),
+        requests=measured(WarmedWorker(SerialWorker(requests), None, reactor, 0.0)),
+        call_soon=partial(reactor.callLater, 0),
+        needed=(writer, content, analysis, reader, passwords),
+        patient=(large, requests),
+        ahead=(writer, content),
     )
 
 

@@ -63,7 +63,7 @@ def make_finding(
     if known is None or None not in (row.severity, severity):
         raise BadTable(f"the severity of {name} must be given once: {row.severity}, {severity}")
     advice = row.advice if fix is None else fix
-    return Finding(row.id, known, meaning, advice, proposed, replaced)
+    return Finding(row.id, known, meaning, advice, proposed, replaced=replaced)
 
 
 def undetermined(name: str, names: Iterable[str]) -> Finding:

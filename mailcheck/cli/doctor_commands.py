@@ -46,7 +46,9 @@ async def examine(options: argparse.Namespace, console: Console, reactor: Any) -
     resolvers = open_resolvers(config, reactor, os.urandom, lookups.watch)
     cluster = LocalCluster(reactor)
     probes = Probes(config, reactor, clock_and_randomness, resolvers.plain, cluster)
-    runtime = CheckRuntime(config, clock_and_randomness, resolvers, probes, cluster, cluster)
+    runtime = CheckRuntime(
+        config, clock_and_randomness, resolvers, probes, cluster, persistent_state=cluster
+    )
     try:
         parts = DoctorParts(runtime, reactor, build_checks(runtime), probes)
         if options.dns:

@@ -228,8 +228,8 @@ class Resolution:
             records,
             self._canonical_name,
             min(ttl, self._ttl),
-            is_authenticated and self._is_authenticated,
-            self._octets,
+            is_authenticated=is_authenticated and self._is_authenticated,
+            octets=self._octets,
         )
 
     def _follow(self, message: bytes, is_authenticated: bool) -> Step:

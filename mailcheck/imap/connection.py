@@ -545,6 +545,6 @@ class ImapFactory(ServerFactory):
             self.open,
             self._log_in,
             self._mailboxes,
-            self._journal,
-            self._shared,
+            journal=self._journal,
+            shared=self._shared,
         )

@@ -408,7 +408,9 @@ def _section(scanner: Scanner, name: str) -> Section:
     if partial_range is not None:
         label += b"<%d>" % partial_range[0]
     names = frozenset(field.decode("latin-1").lower() for field in fields)
-    return Section(kind, label, tuple(part), text, names, partial_range, "PEEK" in name)
+    return Section(
+        kind, label, tuple(part), text, names, partial=partial_range, is_peek="PEEK" in name
+    )
 
 
 _PLAIN_NAME = re.compile(rb"[A-Za-z0-9_-]+")
@@ -469,7 +471,7 @@ def _store(scanner: Scanner, *, is_uid: bool) -> Store:
         while scanner.skip(b" "):
             written.append(scanner.flag())
         flags = _flags_of(written)
-    return Store(numbers, marking, flags, name.endswith(".SILENT"), unchanged_since, is_uid)
+    return Store(numbers, marking, flags, name.endswith(".SILENT"), unchanged_since, is_uid=is_uid)
 
 
 def _copy(scanner: Scanner, *, is_move: bool, is_uid: bool) -> Copy:

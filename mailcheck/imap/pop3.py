@@ -614,5 +614,10 @@ class Pop3Factory(ServerFactory):
     def make(self) -> Pop3Connection:
         """Return a new connection."""
         return Pop3Connection(
-            self.settings, self.clock, self.open, self._log_in, self._mailboxes, self._journal
+            self.settings,
+            self.clock,
+            self.open,
+            self._log_in,
+            self._mailboxes,
+            journal=self._journal,
         )

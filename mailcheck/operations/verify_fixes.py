@@ -151,7 +151,7 @@ class _Proving:
         removed = tuple(format_rdata(record) for record in published if change.replaces(record))
         beside = tuple(part.record for part in _together((attempt[1:], others)))
         try:
-            return ProvenFix(finding, change, removed, before, after, beside)
+            return ProvenFix(finding, change, removed, before, after, beside=beside)
         except NotProven:
             return None
 

@@ -466,7 +466,7 @@ class DeliverabilityStore(Store):
         """Store the report; return false if the holder has lost the test."""
         changes = {"tenths": report.tenths, "document": report.document, "failure": "", **_NO_LEASE}
         return transition(
-            transaction, test_id, State.PROCESSING, Trigger.CHECKS_DONE, changes, holder
+            transaction, test_id, State.PROCESSING, Trigger.CHECKS_DONE, changes, holder=holder
         )
 
     @write
@@ -495,7 +495,12 @@ class DeliverabilityStore(Store):
         if retry_at is None or rows[0].attempts >= MAX_ATTEMPTS:
             changes = {"failure": failure, **_NO_LEASE}
             transition(
-                transaction, test_id, State.PROCESSING, Trigger.ANALYSIS_FAILED, changes, holder
+                transaction,
+                test_id,
+                State.PROCESSING,
+                Trigger.ANALYSIS_FAILED,
+                changes,
+                holder=holder,
             )
             return State.ERROR
         transaction.execute(

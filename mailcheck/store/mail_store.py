@@ -212,7 +212,9 @@ class MailStore(Store):
         offset: int,
     ) -> MessagePage:
         """Return a page of matching messages, newest first."""
-        return read_page(transaction, account_id, wanted, now, limit, offset, self._headers)
+        return read_page(
+            transaction, account_id, wanted, now, limit, offset=offset, headers=self._headers
+        )
 
     @read
     def newest(
@@ -229,7 +231,7 @@ class MailStore(Store):
         At most ``scan_limit`` messages are read, and ``limit`` of them are returned whole.
         ``wanted`` is a filter by recipient and time, without conditions on content.
         """
-        return read_newest(transaction, account_id, wanted, now, limit, scan_limit)
+        return read_newest(transaction, account_id, wanted, now, limit, scan_limit=scan_limit)
 
     @read
     def overview(
@@ -245,7 +247,9 @@ class MailStore(Store):
         :param allowed: the tags to which the overview is limited.
         """
         if allowed is not None:
-            return read_limited_overview(transaction, account_id, now, tags, allowed, self._quota)
+            return read_limited_overview(
+                transaction, account_id, now, tags, allowed, quota=self._quota
+            )
         return read_overview(transaction, account_id, now, tags, self._quota)
 
     @read

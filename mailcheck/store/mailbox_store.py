@@ -200,7 +200,12 @@ class MailboxStore(Store):
         )
         deleted = _flagged(transaction, account_id, wanted, now, DELETED)
         return MailboxStatus(
-            messages, messages - int(seen), len(deleted), int(size), last_position, uid_validity
+            messages,
+            messages - int(seen),
+            len(deleted),
+            int(size),
+            last_position,
+            uid_validity=uid_validity,
         )
 
     @read
@@ -261,7 +266,7 @@ class MailboxStore(Store):
             positions,
             now,
             ", mail_structure.envelope, mail_structure.structure, mail_structure.sent_at",
-            "LEFT JOIN mail_structure ON mail_structure.delivery_id = message.delivery_id "
+            join="LEFT JOIN mail_structure ON mail_structure.delivery_id = message.delivery_id "
             f"AND mail_structure.derivation = {STRUCTURE_DERIVATION}",
         )
         return [
@@ -550,8 +555,8 @@ def _entry_of(row: Row) -> MailEntry:
         row.account_id,
         row.delivery_id,
         row.size,
-        row.received_at,
-        row.added_octets,
+        received_at=row.received_at,
+        added_octets=row.added_octets,
     )
 
 

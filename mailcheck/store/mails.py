@@ -72,7 +72,7 @@ class MailsStore(Store):
         prefetch: Prefetch,
     ) -> MailPage:
         """Return a page of mails, newest first; ``wanted`` asks for each once."""
-        found = read_page(transaction, account_id, wanted, now, limit, offset)
+        found = read_page(transaction, account_id, wanted, now, limit, offset=offset)
         positions = [summary.position for summary, _ in found.entries]
         rows = read_rows(transaction, account_id, positions)
         return MailPage(

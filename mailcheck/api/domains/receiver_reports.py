@@ -517,7 +517,7 @@ def render_kept_reports(
                 domain.reports,
                 domain.messages,
                 domain.failing,
-                format_instant(domain.last_at),
+                last_at=format_instant(domain.last_at),
             )
             for domain in domains
         ),

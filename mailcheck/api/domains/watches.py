@@ -267,7 +267,7 @@ def _receiver(webhook: Webhook) -> AlertReceiver:
         webhook.state,
         _moment(webhook.failing_since),
         webhook.problem,
-        _moment(webhook.retry_at),
+        next_attempt_at=_moment(webhook.retry_at),
     )
 
 
@@ -279,10 +279,10 @@ def render_alert(alert: watches.Alert) -> WatchAlert:
         alert.target,
         Severity(alert.severity),
         alert.sentence,
-        format_instant(alert.opened_at),
-        _moment(alert.ended_at),
-        alert.ending,
-        _moment(alert.acknowledged_at),
+        opened_at=format_instant(alert.opened_at),
+        ended_at=_moment(alert.ended_at),
+        ending=alert.ending,
+        acknowledged_at=_moment(alert.acknowledged_at),
     )
 
 
@@ -316,8 +316,8 @@ def render_history(
             WatchScoreShape(format_instant(score.at), score.score, score.grade, score.points)
             for score in history.scores
         ),
-        host_uptimes(watch, history, Instant(begins)),
-        history.is_cut,
+        hosts=host_uptimes(watch, history, Instant(begins)),
+        truncated=history.is_cut,
     )
 
 
@@ -379,8 +379,8 @@ def _change(one: watches.WatchChange) -> WatchChangeShape:
         one.name,
         one.before,
         one.after,
-        Severity(one.severity),
-        one.sentence,
+        severity=Severity(one.severity),
+        sentence=one.sentence,
     )
 
 

@@ -199,7 +199,7 @@ def render_compatibility(found: checks.Compatibility | None) -> Compatibility | 
         found.date,
         tuple(map(_support, found.clients)),
         tuple(map(_feature, found.findings)),
-        tuple(
+        not_judged=tuple(
             NotJudged(entry.what, entry.reason, _places(entry.places), entry.count)
             for entry in found.not_judged
         ),

@@ -428,7 +428,12 @@ def render_message_list(found: MessageList, fence: Fence, urls: PublicUrls) -> L
     page = render_list(found, urls)
     messages = tuple(map(_in_short, page.messages))
     return ListResult(
-        fence.shown, messages, page.next_page, page.total, page.cursor, page.not_searched
+        fence.shown,
+        messages,
+        page.next_page,
+        page.total,
+        page.cursor,
+        not_searched=page.not_searched,
     )
 
 

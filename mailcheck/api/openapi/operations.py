@@ -134,7 +134,7 @@ class DescribedOperation(Struct, frozen=True):
                 parameter.info.description or "",
                 parameter.schema,
                 parameter.info.example or None,
-                parameter.is_required,
+                is_required=parameter.is_required,
             )
             for name, parameter in request_fields(self.operation.query).items()
         ]

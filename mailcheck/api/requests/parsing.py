@@ -196,7 +196,7 @@ def request_fields(request: type[Request]) -> Mapping[str, Field]:
                     if (value := getattr(note, name)) is not None
                 }
         name, info = field.encode_name, Description(**merged)
-        found[name] = Field(field.name, name, types[-1], info, is_list, field.default)
+        found[name] = Field(field.name, name, types[-1], info, is_list, default=field.default)
     return found
 
 

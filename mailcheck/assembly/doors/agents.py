@@ -28,7 +28,7 @@ def build_agents(parts: WebParts) -> McpEndpoint:
         parts.urls,
         oauth,
         runtime.cluster.notifications("cancelled calls"),
-        chance,
+        clock_and_randomness=chance,
     )
 
 

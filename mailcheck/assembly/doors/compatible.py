@@ -57,9 +57,9 @@ def build_operations(daemon: Daemon) -> Mapping[str, object]:
         servers,
         daemon.tests.operations,
         inbox.release,
-        build_hold(daemon),
-        Repeats(runtime.persistent_state.memory),
-        runtime.turns,
+        _hold=build_hold(daemon),
+        repeats=Repeats(runtime.persistent_state.memory),
+        _turns=runtime.turns,
     )
     mailslurp = MailSlurp(
         inbox.read,
@@ -67,10 +67,10 @@ def build_operations(daemon: Daemon) -> Mapping[str, object]:
         messages,
         daemon.mail.mail_bytes,
         KeepNames(runtime.persistent_state.memory),
-        build_hold(daemon),
-        runtime.turns,
-        runtime.config.inbox.domain,
-        random_bytes,
+        _hold=build_hold(daemon),
+        _turns=runtime.turns,
+        _domain=runtime.config.inbox.domain,
+        _random_bytes=random_bytes,
     )
     return {MAILOSAUR.name: mailosaur, MAILSLURP.name: mailslurp}
 
@@ -144,7 +144,7 @@ def build_open_listeners(
         access,
         addresses,
         [host.lower() for host in options.hosts],
-        [f"{root}{path}".encode() for path in PROBES],
+        _probes=[f"{root}{path}".encode() for path in PROBES],
     )
     hold = build_hold(daemon)
 
@@ -167,8 +167,8 @@ def build_open_listeners(
         addresses,
         runtime.reactor,
         runtime.clients,
-        body_limits({f"{root}/api/v1/send".encode(): body_size}, runtime.memory),
-        daemon.responses,
+        bodies=body_limits({f"{root}/api/v1/send".encode(): body_size}, runtime.memory),
+        buffers=daemon.responses,
     )
     passwords = Passwords(options.smtp_password)
     mail = MailFactory(
@@ -183,7 +183,7 @@ def build_open_listeners(
         ),
         runtime.reactor,
         daemon.journals["open"],
-        daemon.incoming,
+        memory=daemon.incoming,
     )
     return OpenListeners(site, mail)
 
@@ -206,23 +206,23 @@ def _mailpit(daemon: Daemon, hold: Hold, chaos: Chaos) -> Mailpit:
     )
     inbox, chance = daemon.inbox, runtime.clock_and_randomness
     return Mailpit(
-        inbox,
-        HeldMails(inbox, hold),
-        Keywords(daemon.mailboxes),
-        hold,
-        daemon.mail.mail_bytes,
-        Conversion(runtime.workers.requests),
-        submit,
-        spam,
-        ShowMessage(daemon.mail.mail_bytes, runtime.workers.content),
-        chaos,
-        EventSockets(inbox.follow, inbox.mails, chance.clock),
-        runtime.turns,
-        lambda: PublicUrls(public_url(config)),
-        partial(_received, daemon.journals["open"]),
-        config.inbox.domain,
-        chance.random_bytes,
-        runtime.now(),
+        _inbox=inbox,
+        _mails=HeldMails(inbox, hold),
+        _keywords=Keywords(daemon.mailboxes),
+        _hold=hold,
+        _mail_bytes=daemon.mail.mail_bytes,
+        _conversion=Conversion(runtime.workers.requests),
+        _submit=submit,
+        _spam=spam,
+        _show=ShowMessage(daemon.mail.mail_bytes, runtime.workers.content),
+        _chaos=chaos,
+        _sockets=EventSockets(inbox.follow, inbox.mails, chance.clock),
+        _turns=runtime.turns,
+        _pages=lambda: PublicUrls(public_url(config)),
+        _received=partial(_received, daemon.journals["open"]),
+        _domain=config.inbox.domain,
+        _random_bytes=chance.random_bytes,
+        _began=runtime.now(),
     )
 
 

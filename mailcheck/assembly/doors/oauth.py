@@ -21,6 +21,6 @@ def build_oauth(daemon: Daemon, addresses: ClientAddresses) -> Application:
         accounts.grants,
         accounts.attempts,
         daemon.runtime.clients,
-        accounts.oauth_outcomes,
+        outcomes=accounts.oauth_outcomes,
     )
     return Application([server.door()], addresses, daemon.runtime.now)

@@ -108,17 +108,19 @@ def _account_pages(daemon: Daemon, confirm: ConfirmPages, renderer: Renderer) ->
     sign_in, register = accounts.sign_in, accounts.register
     key_pages = KeyPages(keys, budget, renderer, submission, options.faults)
     company, passkeys = accounts.company, accounts.passkeys
-    sign_in_pages = SignInPages(sign_in, register, accounts.sessions, renderer, company, passkeys)
+    sign_in_pages = SignInPages(
+        sign_in, register, accounts.sessions, renderer, company, _passkeys=passkeys
+    )
     account_pages = AccountPages(
         sign_in,
         accounts.sessions,
         accounts.audit,
         register,
         accounts.invitations,
-        renderer,
-        company,
-        passkeys,
-        accounts.confirmation,
+        _renderer=renderer,
+        _company=company,
+        _passkeys=passkeys,
+        _confirmation=accounts.confirmation,
     )
     return [
         *sign_in_pages.pages(),
@@ -131,8 +133,8 @@ def _account_pages(daemon: Daemon, confirm: ConfirmPages, renderer: Renderer) ->
             daemon.tests.operations.manage,
             _show_domains(daemon),
             daemon.watches.keep,
-            servers,
-            renderer,
+            _servers=servers,
+            _renderer=renderer,
         ).pages(),
         *ProjectPages(accounts.projects, accounts.keep, renderer).pages(),
         *PeoplePages(accounts.keep, accounts.audit, options.domain, renderer).pages(),
@@ -143,7 +145,7 @@ def _account_pages(daemon: Daemon, confirm: ConfirmPages, renderer: Renderer) ->
             accounts.grants,
             confirm,
             renderer,
-            accounts.oauth_outcomes,
+            _outcomes=accounts.oauth_outcomes,
         ).pages(),
         *WebhookPages(webhooks, daemon.inbox.read, budget, renderer).pages(),
     ]
@@ -179,7 +181,15 @@ def _domain_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
     check = CheckDomain(checks.reputation, checks.domain, reports.show.to_offer, budget, turns)
     return [
         *DomainPages(
-            check, checks.blocklists, budget, turns, daemon.slots, domains, watches, frame, renderer
+            check,
+            checks.blocklists,
+            budget,
+            turns,
+            daemon.slots,
+            _domains=domains,
+            _watches=watches,
+            _frame=frame,
+            _renderer=renderer,
         ).pages(),
         *BlocklistPages(checks.blocklists, budget, turns, daemon.slots, frame).pages(),
         *ReportsPages(reports, budget, turns, frame, renderer).pages(),
@@ -195,7 +205,13 @@ def _test_pages(daemon: Daemon, show: ShowMessage, renderer: Renderer) -> list[P
     mail = ReportMail(MailOfTest(tests.store, daemon.mail.loader.complete), show)
     return [
         *DeliverabilityPages(
-            operations, progress, mail, budget, renderer, domain, mail_server(config)
+            operations,
+            progress,
+            mail,
+            budget,
+            renderer,
+            _domain=domain,
+            _mail_server=mail_server(config),
         ).pages(),
         *PreflightPages(operations.manage, tests.preflight, budget, renderer).pages(),
         *ComparisonPages(operations.manage, renderer).pages(),
@@ -232,7 +248,14 @@ def _inbox_pages(daemon: Daemon, show: ShowMessage, renderer: Renderer) -> list[
         *InboxPages(listed, read, inbox.delete, sample, renderer).pages(),
         *LivePages(inbox.follow, inbox.read, renderer, runtime.clock).pages(),
         *MessagePages(
-            read, listed, authenticate, show, share, inbox.delete, inbox.release, renderer
+            read,
+            listed,
+            authenticate,
+            show,
+            share,
+            _delete=inbox.delete,
+            _release=inbox.release,
+            _renderer=renderer,
         ).pages(),
         *SharePages(share, authenticate, show, renderer, runtime.turns).pages(),
     ]

@@ -31,10 +31,10 @@ def build_providers(
         access,
         submit,
         daemon.inbox.read,
-        Conversion(runtime.workers.requests),
-        runtime.persistent_state.memory,
-        config.inbox.domain,
-        runtime.clock_and_randomness.random_bytes,
+        conversion=Conversion(runtime.workers.requests),
+        memory=runtime.persistent_state.memory,
+        domain=config.inbox.domain,
+        random_bytes=runtime.clock_and_randomness.random_bytes,
     )
     return Application(providers.doors(), addresses, runtime.now)
 
@@ -50,6 +50,6 @@ def build_provider_site(daemon: Daemon) -> BoundedSite:
         addresses,
         runtime.reactor,
         runtime.clients,
-        body_limits({b"/": posted_size(config.smtp.max_message_size)}, runtime.memory),
-        daemon.responses,
+        bodies=body_limits({b"/": posted_size(config.smtp.max_message_size)}, runtime.memory),
+        buffers=daemon.responses,
     )

@@ -42,7 +42,7 @@ def build_routes(daemon: Daemon) -> Sequence[Route[Any]]:
             runtime.retention,
             runtime.clock_and_randomness.random_bytes,
             mail_server(config),
-            turns,
+            turns=turns,
         ).routes(),
         *EventRoutes(inbox.follow, runtime.clock).routes(),
         *FaultRoutes(daemon.accounts.keep, is_on=config.inbox.faults).routes(),
@@ -69,6 +69,6 @@ def domain_tools(daemon: Daemon) -> DomainTools:
         checks.reputation,
         checks.domain,
         checks.health,
-        checks.budgets,
-        daemon.reports.operations.show.to_offer,
+        budgets=checks.budgets,
+        offer=daemon.reports.operations.show.to_offer,
     )

@@ -133,7 +133,9 @@ def mail_factory(daemon: Daemon, tls_for: TlsPolicy, *, is_submission: bool) -> 
     runtime = daemon.runtime
     settings = smtp_settings(runtime.config, tls_for, is_submission=is_submission)
     journal = daemon.journals["submission" if is_submission else "mail"]
-    return MailFactory(VERBS, daemon.receiver, settings, runtime.reactor, journal, daemon.incoming)
+    return MailFactory(
+        VERBS, daemon.receiver, settings, runtime.reactor, journal, memory=daemon.incoming
+    )
 
 
 def _milter_factory(daemon: Daemon) -> Factory:
@@ -397,14 +399,14 @@ def _first_start(daemon: Daemon, ports: Ports, output: TextIO) -> FirstStart:
         return write(address, key, name, password)
 
     return FirstStart(
-        daemon.accounts.keep,
-        daemon.accounts.sign_in,
-        runtime.clock_and_randomness.random_bytes,
-        config.accounts.bootstrap_key,
-        Path(config.storage.state_directory),
-        config.inbox.domain,
-        first_steps,
-        daemon.heartbeat.wait_for("first account"),
-        runtime.reactor,
-        output,
+        accounts=daemon.accounts.keep,
+        sign_in=daemon.accounts.sign_in,
+        random_bytes=runtime.clock_and_randomness.random_bytes,
+        preset_key=config.accounts.bootstrap_key,
+        state_directory=Path(config.storage.state_directory),
+        domain=config.inbox.domain,
+        first_steps=first_steps,
+        note=daemon.heartbeat.wait_for("first account"),
+        reactor=runtime.reactor,
+        output=output,
     )

@@ -76,5 +76,5 @@ def _build_trial(
     """
     worker = DirectWorker()
     trial = Trial(has_sockets=has_sockets)
-    environment = Environment(io.StringIO(), {}, None, lambda: config, {}, trial)
+    environment = Environment(io.StringIO(), {}, None, lambda: config, {}, trial=trial)
     return build_process(config, reactor, Workers(worker, worker, worker), environment, os.urandom)

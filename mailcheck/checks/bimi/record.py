@@ -138,16 +138,16 @@ def _with(record: BimiRecord, *more: Finding) -> BimiRecord:
 
 def _with_findings(record: BimiRecord, findings: Sequence[Finding]) -> BimiRecord:
     return BimiRecord(
-        record.domain,
-        record.selector,
-        record.presence,
-        record.found_at,
-        record.text,
-        record.location,
-        record.evidence,
-        record.preference,
-        record.is_declined,
-        tuple(findings),
+        domain=record.domain,
+        selector=record.selector,
+        presence=record.presence,
+        found_at=record.found_at,
+        text=record.text,
+        location=record.location,
+        evidence=record.evidence,
+        preference=record.preference,
+        is_declined=record.is_declined,
+        findings=tuple(findings),
     )
 
 

@@ -341,7 +341,7 @@ def find_attachment(raw_message: bytes, attachment_id: str) -> Attachment | None
                 entity.parameters.get(parameter, "") for parameter in ("charset", "method")
             )
             name = name_attachment(entity)
-            return Attachment(name, entity.content_type, data, opened, charset, method)
+            return Attachment(name, entity.content_type, data, opened, charset, method=method)
     return None
 
 

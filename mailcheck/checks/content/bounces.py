@@ -84,6 +84,10 @@ _SUBJECTS: Mapping[str, str] = {
 """Meanings of the subjects of enhanced status codes, for other details (RFC 3463 3)."""
 
 
+_BLANK = re.compile(rb"\n\s*\n")
+_CODE = re.compile(r"\b[245]\.(?P<subject>\d{1,3})\.(?P<detail>\d{1,3})\b")
+
+
 class FailedRecipient(Struct, frozen=True):
     """What happened to the mail to one recipient. Unknown parts are empty.
 
@@ -170,7 +174,7 @@ def _recipient(section: HeaderSection) -> FailedRecipient:
         found[0] if found else "",
         _MEANINGS.get(f"{subject}.{detail}") or _SUBJECTS.get(subject, ""),
         reply,
-        _typed(_text(section, "remote-mta")),
+        server=_typed(_text(section, "remote-mta")),
     )
 
 
@@ -188,7 +192,3 @@ def find_parts(content_types: Sequence[str]) -> tuple[int, int | None] | None:
     of_mail = (n for n, one in enumerate(content_types) if one in RETURNED_TYPES)
     status = next(of_status, None)
     return None if status is None else (status, next(of_mail, None))
-
-
-_BLANK = re.compile(rb"\n\s*\n")
-_CODE = re.compile(r"\b[245]\.(?P<subject>\d{1,3})\.(?P<detail>\d{1,3})\b")

@@ -136,8 +136,8 @@ def _invitation(method: str, event: list[_Property]) -> Invitation:
         starts,
         ends,
         text("LOCATION"),
-        _person(hosts[0]) if hosts else "",
-        tuple(
+        organizer=_person(hosts[0]) if hosts else "",
+        attendees=tuple(
             Attendee(_person(person), ANSWERS.get(_answer(person).upper(), ""))
             for person in people
             if not _is_organizer(person)

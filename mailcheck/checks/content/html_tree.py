@@ -484,8 +484,8 @@ class _TreeBuilder:
             read_style(style) if style else NO_STYLE,
             self.looks.inside(self._look_above(name), name, attributes),
             depth,
-            is_copy,
-            position,
+            is_copy=is_copy,
+            position=position,
         )
         self.nodes.append(element)
         if name in VOID:

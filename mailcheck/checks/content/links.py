@@ -194,7 +194,9 @@ def collect_links(text: str, page: VisibleText) -> Links:
         href = anchor.url.strip().translate(_NO_WHITE_SPACE).replace(" ", "%20")
         if is_web_url(href):
             label = anchor.title if not anchor.text or is_web_url(anchor.text) else anchor.text
-            links.append(Link(href, label, before, after, anchor.is_button, anchor.has_text))
+            links.append(
+                Link(href, label, before, after, anchor.is_button, has_text=anchor.has_text)
+            )
         elif href[:7].lower() == "mailto:":
             mail_addresses.append(href[7:])
         elif is_app_url(href):

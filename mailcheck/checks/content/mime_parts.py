@@ -114,8 +114,8 @@ def _part_of(raw_message: bytes, base: int, entity: Entity, attached: int) -> Pa
         entity.encoding,
         (base + entity.start, base + start),
         (base + start, base + end),
-        parts,
-        inner,
+        parts=parts,
+        attached=inner,
     )
 
 

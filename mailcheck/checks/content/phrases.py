@@ -181,7 +181,7 @@ def compile_phrases(table: Mapping[str, Mapping[str, Iterable[str]]]) -> PhraseT
             by_word.setdefault(word.group(), []).append(phrase)
     shortest = min(map(len, by_beginning), default=_KEY)
     by_script = list(zip(_UNSPACED, unspaced, strict=True))
-    return PhraseTable(by_word, by_beginning, shortest, anywhere, foreign, by_script)
+    return PhraseTable(by_word, by_beginning, shortest, anywhere, foreign, unspaced=by_script)
 
 
 def _compile(written: str, kind: str, rank: int) -> Phrase:

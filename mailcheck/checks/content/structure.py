@@ -62,7 +62,17 @@ _NO_BOUNDARY = "the boundary of a {} part does not occur in it"
 
 def _empty_text(position: int) -> Entity:
     """Return the part of a multipart without parts, which must have one (RFC 2046 5.1)."""
-    return Entity(_DEFAULT_TYPE, {}, "", "", "", None, (position, position), (), position)
+    return Entity(
+        _DEFAULT_TYPE,
+        {},
+        "",
+        "",
+        "",
+        content_id=None,
+        body=(position, position),
+        parts=(),
+        start=position,
+    )
 
 
 def _compile_delimiter(delimiter: bytes) -> re.Pattern[bytes]:

@@ -108,7 +108,9 @@ class _Page(Struct):
                 place, href = self.length, attributes["href"]
                 url = self.base.join(href)
                 self.anchors.append(
-                    Anchor(href, url, words, title, place, place, False, is_button=False)
+                    Anchor(
+                        href, url, words, title, place, end=place, has_text=False, is_button=False
+                    )
                 )
         elif name == "pre":
             self.preformatted += 1

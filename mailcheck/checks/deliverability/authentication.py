@@ -113,7 +113,7 @@ def undetermined_spf(origin: Origin, sender_domain: str) -> SpfOfMail:
         )
 
     def identity(which: SpfIdentity, domain: str) -> SpfOfIdentity:
-        return SpfOfIdentity(which, domain, AuthResult.TEMPERROR, None, "", why)
+        return SpfOfIdentity(which, domain, AuthResult.TEMPERROR, None, "", explanation=why)
 
     return SpfOfMail(
         client_ip=origin.address or IPv4Address(0),

@@ -275,7 +275,7 @@ def evaluate_dkim(domain: str, selectors: Sequence[str], answers: Answers) -> Dk
                 keys,
                 dangling,
                 silent,
-                misplaced,
+                misplaced=misplaced,
                 answers_for_all=answers_for_all,
             )
         ),

@@ -142,7 +142,7 @@ def evaluate_reverse_dns(
     is_confirmed = None if silent and not validated else bool(validated)
     presence = presence_of(answer)
     verdict = ReverseDnsVerdict(
-        address, presence, names, validated, is_confirmed, is_generic, findings=()
+        address, presence, names, validated, is_confirmed, is_generic=is_generic, findings=()
     )
     return replace(verdict, findings=tuple(_find(verdict, host_name, silent)))
 

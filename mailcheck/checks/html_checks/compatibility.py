@@ -123,11 +123,11 @@ def judge_compatibility(
         facts.date,
         _judge_clients(support, facts),
         tuple(findings),
-        tuple(
+        not_judged=tuple(
             NotJudged(what, reason, lines.places(positions), len(positions))
             for (what, reason), positions in unseen.items()
         ),
-        len(features),
+        feature_count=len(features),
     )
 
 

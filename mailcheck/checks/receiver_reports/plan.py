@@ -105,7 +105,12 @@ def _count(sender: Sender, judged: Sequence[JudgedRow]) -> SenderMail:
         elif not row.row.reasons:  # otherwise the receiver makes an exception
             relayed[author] += row.messages
     return SenderMail(
-        sender, failing, relayed, others["unanswered"], others["signed"], others["unsigned"]
+        sender,
+        failing,
+        relayed,
+        others["unanswered"],
+        others["signed"],
+        unsigned=others["unsigned"],
     )
 
 
@@ -286,8 +291,8 @@ def simulate_policy(
         counts[SenderDecision.MINE],
         counts[None],
         counts[SenderDecision.NOT_MINE],
-        forwarded,
-        tuple(sorted(losses, key=lambda one: -one.messages)),
+        forwarded=forwarded,
+        losses=tuple(sorted(losses, key=lambda one: -one.messages)),
     )
 
 

@@ -381,8 +381,8 @@ def _judge(row: Row) -> JudgedResults:
         tuple(dict.fromkeys(_vouched_for(row))),
         tuple(dict.fromkeys((signature.selector, signature.domain) for signature in broken)),
         tuple(dict.fromkeys(failed)),
-        tuple(dict.fromkeys(_strict_tags(row))),
-        not any(signature.result not in ("", _NONE) for signature in row.signatures),
+        strict=tuple(dict.fromkeys(_strict_tags(row))),
+        is_unsigned=not any(signature.result not in ("", _NONE) for signature in row.signatures),
     )
 
 

@@ -58,8 +58,8 @@ def outcome_of_records(
         policies_of(spf, dmarc),
         can_authenticate(spf, dkim),
         spf.named,
-        trees_of(spf),
-        _find_passing(dmarc, dkim),
+        spf=trees_of(spf),
+        passing=_find_passing(dmarc, dkim),
     )
 
 
@@ -83,8 +83,8 @@ def outcome_of_evidence(evidence: Evidence, rest: Judgements) -> Outcome:
         policies_of(spf, dmarc),
         can_authenticate(spf, evidence.dkim),
         spf.named,
-        trees_of(spf),
-        _find_passing(dmarc, evidence.dkim),
+        spf=trees_of(spf),
+        passing=_find_passing(dmarc, evidence.dkim),
     )
 
 

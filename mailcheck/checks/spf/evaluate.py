@@ -210,7 +210,7 @@ def _describe_node(
         yield undetermined("spf.undetermined", node.unanswered_names)
     for problem in node.record.problems if node.record else ():
         if is_own or problem.is_error:
-            yield _describe_problem(problem, place, domain, proposed, useless, top)
+            yield _describe_problem(problem, place, domain, proposed, useless, top=top)
     absent_terms = {c.term for c in node.children if c.problem is NodeProblem.ABSENT}
     for term in (void for void in node.voids if void not in absent_terms):
         if term in unborn:
@@ -448,7 +448,9 @@ def evaluate_spf(domain: str, answers: Answers) -> SpfVerdict:
         if has_too_many_voids
         else ""
     )
-    findings = _collect_findings(verdict, meanings, left_out, unborn, near_misses, reordered)
+    findings = _collect_findings(
+        verdict, meanings, left_out, unborn, near_misses, reordered=reordered
+    )
     return replace(verdict, findings=tuple(findings))
 
 

@@ -134,7 +134,9 @@ def evaluate_spf_of_mail(
             words = (
                 f'"{excerpt(domain)}" in {where} is not a full domain name, so SPF cannot check it.'
             )
-            return SpfOfIdentity(identity, excerpt(domain), AuthResult.NONE, None, "", words)
+            return SpfOfIdentity(
+                identity, excerpt(domain), AuthResult.NONE, None, "", explanation=words
+            )
         helo = read_mail_domain(helo_name) or helo_name
         query = MailQuery(client_ip, local_part, name, helo, receiver, answers)
         result = AuthResult(query.check()[0])

@@ -352,7 +352,9 @@ class _Comparator:
         sentence: str,
         severity: Severity,
     ) -> None:
-        change = WatchChange(self._now, topic, name, before, after, sentence, severity.value)
+        change = WatchChange(
+            self._now, topic, name, before, after, sentence=sentence, severity=severity.value
+        )
         self.changes.append(change)
 
 

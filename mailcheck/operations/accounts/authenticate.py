@@ -69,8 +69,8 @@ class Authenticator:
             limits,
             found.position,
             key.fails_every,
-            key.rights,
-            client,
+            rights=key.rights,
+            client=client,
             is_grant=key.client_id is not None,
         )
 

@@ -249,9 +249,9 @@ class ScoreMail:
             settings.host_name,
             self._resolver,
             self._worker,
-            self._clock,
-            QuestionBudget(now + DEADLINE, rounds_left=2 * MAX_ROUNDS),
-            now + PATIENCE,
+            clock=self._clock,
+            budget=QuestionBudget(now + DEADLINE, rounds_left=2 * MAX_ROUNDS),
+            ends_at=now + PATIENCE,
             zone=build_zone(records),
         )
 
@@ -452,8 +452,8 @@ def _outcome_of(
         policies,
         can_authenticate,
         named,
-        trees_of(evidence.spf_record, of_helo),
-        evidence.authentication.passing,
+        spf=trees_of(evidence.spf_record, of_helo),
+        passing=evidence.authentication.passing,
     )
 
 

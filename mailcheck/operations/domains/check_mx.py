@@ -105,7 +105,7 @@ class CheckMx:
             spf, mx = find_both(answers)
             keys = find_keys(answers) if selectors else None
             dmarc = postpone_stricter_policy(find_dmarc(answers), spf, keys)
-            advised_mx, policy, _ = advise_no_mail(domain, answers, mx, spf, dmarc, keys)
+            advised_mx, policy, _ = advise_no_mail(domain, answers, mx, spf, dmarc, dkim=keys)
             return MxCheck(domain, advised_mx, spf, policy), keys
 
         def judge(answers: Answers) -> Outcome:

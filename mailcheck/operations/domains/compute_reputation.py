@@ -302,7 +302,7 @@ class ComputeReputation:
         score = compute_score(evidence)
         if hosts.mx.exists:
             self._tell(query, judge_dns(evidence))
-        found = Reputation(query.domain, hosts, evidence, blocklists, score, self._now())
+        found = Reputation(query.domain, hosts, evidence, blocklists, score, checked_at=self._now())
         self.outcomes.add(outcome_of(is_determined=not score.undetermined))
         if score.is_gradable and self._is_proving:
             found = replace(found, proofs=await self._prove(authenticate, query, found, evaluator))

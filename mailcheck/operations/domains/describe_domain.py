@@ -103,7 +103,7 @@ class DomainReport(Struct, frozen=True):
         """The outcome by which fixes are verified."""
         records, more = self.records, self.unscored
         return outcome_of_records(
-            records.mx, records.spf, records.dmarc, records.dkim, more, self.names
+            records.mx, records.spf, records.dmarc, records.dkim, more, names=self.names
         )
 
     @property

@@ -139,10 +139,10 @@ class ShowDomains:
             summary.score,
             summary.grade,
             summary.marks,
-            summary.problem,
-            summary.severity,
-            summary.problem_count,
-            now,
+            problem=summary.problem,
+            severity=summary.severity,
+            problem_count=summary.problem_count,
+            checked_at=now,
         )
         others = [
             check for check in await self._recent.get(account_id) or () if check.name != made.name
@@ -164,7 +164,7 @@ class ShowDomains:
                 None,
                 check.score,
                 check.grade,
-                check.marks,
+                marks=check.marks,
                 problem=check.problem,
                 severity=check.severity,
                 problem_count=check.problem_count,
@@ -208,17 +208,17 @@ def summarize_watch(
     score = state.score if state is not None and has_score else None
     severity, problem = _gravest(state)
     return DomainSummary(
-        watch.target,
-        watch.kind is WatchKind.ADDRESS,
-        watch,
-        score,
-        "" if score is None else grade_of(score),
-        {} if state is None else state.marks,
-        tuple(scores),
-        problem,
-        severity,
-        watch.problem_count or 0,
-        reported,
+        name=watch.target,
+        is_address=watch.kind is WatchKind.ADDRESS,
+        watch=watch,
+        score=score,
+        grade="" if score is None else grade_of(score),
+        marks={} if state is None else state.marks,
+        trend=tuple(scores),
+        problem=problem,
+        severity=severity,
+        problem_count=watch.problem_count or 0,
+        reported=reported,
     )
 
 

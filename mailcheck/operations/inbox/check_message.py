@@ -312,9 +312,9 @@ class AuthenticateMessage:
             self._settings.host_name,
             self._resolver,
             self._worker,
-            self._clock,
-            budget,
-            budget.ends_at,
+            clock=self._clock,
+            budget=budget,
+            ends_at=budget.ends_at,
         )
         try:
             found = await evaluator.authenticate(self._read(message, evaluator))

@@ -121,7 +121,7 @@ class FollowInbox:
                 )
                 try:
                     following = _Following(
-                        waiter, parked, position, self._clock, seconds, heartbeat
+                        waiter, parked, position, self._clock, seconds, heartbeat=heartbeat
                     )
                     async for event in self._tell(following):
                         position = following.position

@@ -175,7 +175,7 @@ class ReadInbox:
             found.total,
             found.last_position,
             found.not_searched,
-            page,
+            page=page,
         )
 
     async def message(self, account_id: AccountId, message_id: MessageId) -> StoredMessage:

@@ -221,7 +221,9 @@ class WaitForMessage:
                 raise _interrupted(failure, wanted.after) from failure
             try:
                 start = wanted.start
-                yield _Watch(waiter, parked, asked, count, start, start, wanted.after)
+                yield _Watch(
+                    waiter, parked, asked, count, start, refused_up_to=start, resume_at=wanted.after
+                )
             finally:
                 self._feeds.leave(waiter)
 

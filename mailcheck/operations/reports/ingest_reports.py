@@ -222,7 +222,7 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
         """Return as much of a report as the quotas have room for, and count the rest."""
         kept, day = judged.kept, day_of(judged.kept.received_at)
         if judged.is_foreign:
-            tally = Tally(day, "", Outcome.FOREIGN, 1, 0, 0, kept.domain)
+            tally = Tally(day, "", Outcome.FOREIGN, 1, 0, octets=0, domain=kept.domain)
             await self._store.tally(kept.account_id, tally)
             self.outcomes.add(Outcome.FOREIGN.value)
             return None
@@ -233,7 +233,7 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
         )
         listed = measure((kept.reason, kept.organisation, kept.report_id, content, *kept.problems))
         octets = listed + sum(measure((row.reporter, row.result)) for row in judged.rows)
-        claim = Claim(kept, day, judged.sender, len(judged.rows), octets, listed)
+        claim = Claim(kept, day, judged.sender, len(judged.rows), octets, listed_octets=listed)
         admission = await self._store.admit(claim)
         if admission is Admission.WHOLE:
             return judged
@@ -307,9 +307,9 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
             self._settings.host_name,
             self._resolver,
             self._analysis,
-            self._clock,
-            budget,
-            budget.ends_at,
+            clock=self._clock,
+            budget=budget,
+            ends_at=budget.ends_at,
         )
         read = partial(read_identities, header_of(mail.raw_message))
         identities = await evaluator.work(read)
@@ -464,7 +464,7 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
             waiting.kind,
             state,
             waiting.received_at,
-            reason,
+            reason=reason,
         )
 
 
@@ -546,4 +546,13 @@ def _counted_row(
 ) -> CountedRow:
     result = msgspec.json.encode(row).decode()
     digest = row_digest(kept, result)
-    return CountedRow(kept.account_id, kept.kind, domain, day, digest, kept.reporter, result, count)
+    return CountedRow(
+        kept.account_id,
+        kept.kind,
+        domain,
+        day,
+        digest,
+        reporter=kept.reporter,
+        result=result,
+        amount=count,
+    )

@@ -207,8 +207,8 @@ class ShowReports:
                 TlsSum(decode(row.result), row.amount, row.reporters, row.last_day)
                 for row in found.rows
             ),
-            found.total,
-            found.sources,
+            total=found.total,
+            sources=found.sources,
         )
 
     def _since(self, days: int) -> Instant:

@@ -293,7 +293,7 @@ def show_sender(
     decision: SenderDecision | None = None,
 ) -> ShownSender:
     """Return a sender with its explanation."""
-    return ShownSender(sender, explain(sender), advise(sender), listed, record, decision)
+    return ShownSender(sender, explain(sender), advise(sender), listed, record, decision=decision)
 
 
 def _terms_of(service: SendingService | None) -> list[str]:

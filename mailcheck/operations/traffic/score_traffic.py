@@ -253,9 +253,9 @@ class ScoreTraffic:
             self._host_name,
             self._resolver,
             self._worker,
-            self._clock,
-            budget,
-            budget.ends_at,
+            clock=self._clock,
+            budget=budget,
+            ends_at=budget.ends_at,
         )
         read = await evaluator.work(partial(read_identities, header_of(raw_message)))
         identities = read or unreadable_identities(0)

@@ -290,7 +290,7 @@ def _note(transaction: Transaction, claim: Claim, outcome: Outcome, rows: int, o
         values = (account_id, claim.day, sender)
         ((others,),) = transaction.rows(_REFUSED_SENDERS, values)
         sender = sender if others < MOST_SENDERS else ""
-    tally = Tally(claim.day, sender, outcome, 1, rows, octets, claim.report.domain)
+    tally = Tally(claim.day, sender, outcome, 1, rows, octets=octets, domain=claim.report.domain)
     _add(transaction, account_id, tally)
 
 

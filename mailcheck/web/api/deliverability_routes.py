@@ -56,8 +56,12 @@ GENERATE = Operation(
     _TAG,
     "Create a test",
     "Creates a test address, which accepts one mail within an hour.",
-    {200: Response("The test address.", [json_body("new test", GeneratedTest)], links=_TEST_LINKS)},
-    NoParameters,
+    responses={
+        200: Response(
+            "The test address.", [json_body("new test", GeneratedTest)], links=_TEST_LINKS
+        )
+    },
+    request=NoParameters,
 )
 
 TESTS_LIST = Operation(
@@ -66,7 +70,7 @@ TESTS_LIST = Operation(
     _TAG,
     "List tests",
     "Newest first; results are kept for 7 days.",
-    {
+    responses={
         200: Response(
             "A page of tests.",
             [json_body("tests", PageOfTests)],
@@ -79,7 +83,7 @@ TESTS_LIST = Operation(
             },
         )
     },
-    ListPage,
+    request=ListPage,
 )
 
 TEST = Operation(
@@ -89,8 +93,8 @@ TEST = Operation(
     "Get a test",
     "Returns the status, and the report if the status is `completed`. Poll it until the status "
     "is `completed`, `expired` or `error`, or wait for the test.",
-    {200: Response("The test.", [json_body("test", WHOLE_TEST)]), 404: not_found("test")},
-    NoParameters,
+    responses={200: Response("The test.", [json_body("test", WHOLE_TEST)]), 404: not_found("test")},
+    request=NoParameters,
 )
 
 TEST_DELETE = Operation(
@@ -100,11 +104,11 @@ TEST_DELETE = Operation(
     "Delete a test",
     "Deletes the address, the report and the share link. The mail is deleted too, unless an "
     "inbox contains it.",
-    {
+    responses={
         200: Response("The test is deleted.", [json_body("deleted test", DeletedTest)]),
         404: not_found("test"),
     },
-    NoParameters,
+    request=NoParameters,
 )
 
 TEST_WAIT = Operation(
@@ -113,14 +117,14 @@ TEST_WAIT = Operation(
     _TAG,
     "Wait for a test",
     "Responds when the status is `completed`, `expired` or `error`, or at the timeout.",
-    {
+    responses={
         200: Response("The test.", [json_body("test", WHOLE_TEST)]),
         404: not_found("test"),
         408: Response(
             "The test is not finished: wait again.", [json_body("test wait over", WaitOver)]
         ),
     },
-    WaitForTest,
+    request=WaitForTest,
 )
 
 TEST_RAW = Operation(
@@ -130,14 +134,14 @@ TEST_RAW = Operation(
     "Get the mail of a test",
     "JSON with the mail as text, or in Base64 if it is not valid UTF-8. With "
     "`Accept: message/rfc822`, the exact bytes as a download. 400 before the mail has arrived.",
-    {
+    responses={
         200: Response(
             "The mail.",
             [json_body("raw test mail", RawTestMail), Body(media_type="message/rfc822")],
         ),
         404: not_found("test"),
     },
-    NoParameters,
+    request=NoParameters,
 )
 
 TEST_RECHECK = Operation(
@@ -147,11 +151,11 @@ TEST_RECHECK = Operation(
     "Run all checks again",
     "Repeats all checks of the mail. 400 before the mail has arrived. Checks that are already "
     "running are not started again.",
-    {
+    responses={
         200: Response("The checks are running.", [json_body("recheck", Recheck)]),
         404: not_found("test"),
     },
-    NoParameters,
+    request=NoParameters,
 )
 
 TEST_PREFLIGHT = Operation(
@@ -161,11 +165,11 @@ TEST_PREFLIGHT = Operation(
     "Evaluate a mail with records that are not published yet",
     "Returns the report that the mail of a test would get if these DNS records were published. "
     "The result is not stored.",
-    {
+    responses={
         200: Response("The hypothetical report.", [json_body("preflight", PreflightShape)]),
         404: not_found("test"),
     },
-    PreflightRecords,
+    request=PreflightRecords,
     reads_body=True,
 )
 
@@ -175,11 +179,11 @@ TEST_SHARE_RENEW = Operation(
     _TAG,
     "Create a new share link of a report",
     "The old link stops working immediately.",
-    {
+    responses={
         200: Response("The new link.", [json_body("test share", ReportShare)]),
         404: not_found("test"),
     },
-    NoParameters,
+    request=NoParameters,
 )
 
 MESSAGE_SCORE = Operation(
@@ -188,7 +192,7 @@ MESSAGE_SCORE = Operation(
     _TAG,
     "Test an inbox message",
     "Creates a deliverability test of a message in the inbox.",
-    {
+    responses={
         200: Response(
             "The test, in progress.",
             [json_body("scored message", WHOLE_TEST)],
@@ -196,7 +200,7 @@ MESSAGE_SCORE = Operation(
         ),
         404: not_found("message"),
     },
-    NoParameters,
+    request=NoParameters,
 )
 
 

@@ -58,7 +58,7 @@ DESCRIPTION = Operation(
     "Get the OpenAPI document",
     "OpenAPI 3.1 as JSON. The request needs no key and is not counted. The headers contain the "
     "limits for requests without a key from the client's address.",
-    {
+    responses={
         200: Response(
             "The document.",
             [json_body("", OpenApiDocument)],
@@ -66,7 +66,7 @@ DESCRIPTION = Operation(
         ),
         304: Response("The document of If-None-Match is current.", headers=_ETAG),
     },
-    NoParameters,
+    request=NoParameters,
     needs_key=False,
 )
 

@@ -19,7 +19,15 @@ def make_api(routes: Sequence[Route[Any]], description: ApiDescription) -> Door:
         return description.reply(call.http, call.urls)
 
     document = make_route("GET", DOCUMENT_PATH, describe, DESCRIPTION, costs.FREE)
-    return Door("api", "", API_PATH, [*routes, document], read_strict, write_error, is_exact=True)
+    return Door(
+        "api",
+        "",
+        API_PATH,
+        [*routes, document],
+        read_strict,
+        write_error=write_error,
+        is_exact=True,
+    )
 
 
 def read_strict(route: Any, sent: Sent) -> Any:

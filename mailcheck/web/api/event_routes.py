@@ -50,7 +50,7 @@ EVENTS = Operation(
     "A `closed` event contains the reason why the stream ends. A client that reconnects with the "
     "last `id` misses no message and receives none twice. A stream counts as a wait of its key and "
     "ends when the key is revoked. It is aborted if the client does not read for 30 seconds.",
-    {
+    responses={
         200: Response("The events.", [Body(media_type="text/event-stream")]),
         503: Response(
             "The service is shutting down, or its store is unavailable: connect again.",
@@ -58,7 +58,7 @@ EVENTS = Operation(
             COMMON_ERRORS[503].headers,
         ),
     },
-    FollowRequest,
+    request=FollowRequest,
     headers=(_LAST_EVENT_ID,),
 )
 

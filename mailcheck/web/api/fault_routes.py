@@ -23,8 +23,8 @@ FAULTS_SHOW = Operation(
     "List the simulated failures",
     "Mail to an address with one of these tags is delayed or rejected as described, to test the "
     "sender. All other tags behave normally.",
-    {200: Response("The faults.", [json_body("faults", Faults)])},
-    NoParameters,
+    responses={200: Response("The faults.", [json_body("faults", Faults)])},
+    request=NoParameters,
 )
 
 KEY_FAULT_SET = Operation(
@@ -34,8 +34,8 @@ KEY_FAULT_SET = Operation(
     "Simulate failures for this key",
     "Rejects every Nth mail that programs submit with this key over the submission port, with 451 "
     "after DATA. The mail is not stored. The setting applies from the next sign-in on.",
-    {200: Response("The new setting.", [json_body("faults set", Faults)])},
-    KeyFault,
+    responses={200: Response("The new setting.", [json_body("faults set", Faults)])},
+    request=KeyFault,
     reads_body=True,
 )
 

@@ -100,8 +100,8 @@ INBOX_OVERVIEW = Operation(
     _TAG,
     "Get the inbox",
     "Returns its address, the number of messages, and the tags in use, newest first.",
-    {200: Response("The inbox.", [json_body("inbox", Inbox)])},
-    NoParameters,
+    responses={200: Response("The inbox.", [json_body("inbox", Inbox)])},
+    request=NoParameters,
 )
 
 ADDRESS = Operation(
@@ -111,7 +111,7 @@ ADDRESS = Operation(
     "Get an inbox address",
     "Returns an address for the software under test, and the cursor to wait from. Every +tag "
     "works without setup.",
-    {
+    responses={
         200: Response(
             "The address.",
             [json_body("address", InboxAddress)],
@@ -124,7 +124,7 @@ ADDRESS = Operation(
             },
         )
     },
-    TakeAddress,
+    request=TakeAddress,
 )
 
 WAIT = Operation(
@@ -135,7 +135,7 @@ WAIT = Operation(
     "Returns the oldest matching message as soon as there is one. A message is not consumed: every "
     "matching wait receives it. To avoid races, take a cursor, trigger the mail, and wait with "
     "`after`.",
-    {
+    responses={
         200: Response("The message.", [json_body("waited message", Message)], links=_MESSAGE_LINKS),
         408: Response(
             "No matching message arrived before the timeout. `seen` contains the messages that "
@@ -144,7 +144,7 @@ WAIT = Operation(
         ),
         503: _CUT_SHORT,
     },
-    WaitForMessage,
+    request=WaitForMessage,
 )
 
 WAIT_MANY = Operation(
@@ -154,7 +154,7 @@ WAIT_MANY = Operation(
     "Wait for several messages",
     "Responds when `count` messages match, with all of them, oldest first. After a timeout, repeat "
     "the request with `after` set to `cursor`: messages that have already arrived count again.",
-    {
+    responses={
         200: Response(
             "The messages.",
             [json_body("gathered", GatheredMessages)],
@@ -171,7 +171,7 @@ WAIT_MANY = Operation(
         ),
         503: _CUT_SHORT,
     },
-    WaitForMessages,
+    request=WaitForMessages,
 )
 
 WAIT_NONE = Operation(
@@ -182,14 +182,14 @@ WAIT_NONE = Operation(
     "Waits for the given seconds, and confirms that no message matches since `after` or `since`, "
     "or since the request if neither is given. Responds at once if a message matches, or if a "
     "mail to the address is rejected.",
-    {
+    responses={
         200: Response("No message arrived.", [json_body("none", NoMessage)]),
         409: Response(
             "A message arrived, or a mail was rejected.", [json_body("unwanted", UnwantedMessage)]
         ),
         503: _CUT_SHORT,
     },
-    ExpectNoMessage,
+    request=ExpectNoMessage,
 )
 
 MESSAGES_LIST = Operation(
@@ -198,7 +198,7 @@ MESSAGES_LIST = Operation(
     _TAG,
     "List messages",
     "Newest first, without text, HTML and headers.",
-    {
+    responses={
         200: Response(
             "A page of messages.",
             [json_body("messages", Messages)],
@@ -211,7 +211,7 @@ MESSAGES_LIST = Operation(
             },
         )
     },
-    ListMessages,
+    request=ListMessages,
 )
 
 MESSAGES_DELETE = Operation(
@@ -221,8 +221,10 @@ MESSAGES_DELETE = Operation(
     "Delete messages",
     "Deletes all matching messages, or all messages of the inbox without parameters. This cannot "
     "be undone.",
-    {200: Response("The number of deleted messages.", [json_body("deleted many", DeletedMany)])},
-    DeleteMessages,
+    responses={
+        200: Response("The number of deleted messages.", [json_body("deleted many", DeletedMany)])
+    },
+    request=DeleteMessages,
 )
 
 MESSAGE_SHOW = Operation(
@@ -232,7 +234,7 @@ MESSAGE_SHOW = Operation(
     "Get a message",
     "Returns the complete message with headers, attachments, all candidates for links and codes, "
     "and the results of SPF, DKIM and DMARC.",
-    {
+    responses={
         200: Response(
             "The message.",
             [json_body("message", Message)],
@@ -247,7 +249,7 @@ MESSAGE_SHOW = Operation(
         ),
         404: not_found("message"),
     },
-    NoParameters,
+    request=NoParameters,
 )
 
 MESSAGE_DELETE = Operation(
@@ -256,11 +258,11 @@ MESSAGE_DELETE = Operation(
     _TAG,
     "Delete a message",
     "Deletes the message and its share link.",
-    {
+    responses={
         200: Response("The message is deleted.", [json_body("deleted", Deleted)]),
         404: not_found("message"),
     },
-    NoParameters,
+    request=NoParameters,
 )
 
 MESSAGE_RAW = Operation(
@@ -270,14 +272,14 @@ MESSAGE_RAW = Operation(
     "Get the raw mail",
     "JSON with the mail as text, or in Base64 if it is not valid UTF-8. With "
     "`Accept: message/rfc822`, the exact bytes as a download.",
-    {
+    responses={
         200: Response(
             "The mail.",
             [json_body("raw", RawMessage), Body(media_type="message/rfc822")],
         ),
         404: not_found("message"),
     },
-    NoParameters,
+    request=NoParameters,
 )
 
 MESSAGE_HTML = Operation(
@@ -286,11 +288,11 @@ MESSAGE_HTML = Operation(
     _TAG,
     "Download the HTML of a message",
     "The original, unsanitized HTML, as a download that browsers do not open.",
-    {
+    responses={
         200: Response("The HTML.", [Body(media_type="text/html")], DOWNLOAD),
         404: not_found("message"),
     },
-    NoParameters,
+    request=NoParameters,
 )
 
 ATTACHMENT = Operation(
@@ -299,13 +301,13 @@ ATTACHMENT = Operation(
     _TAG,
     "Download an attachment",
     "The decoded attachment, with the media type from the mail if that is valid.",
-    {
+    responses={
         200: Response(
             "The attachment.", [Body(media_type=BYTES), Body(media_type="*/*")], DOWNLOAD
         ),
         404: not_found("attachment"),
     },
-    NoParameters,
+    request=NoParameters,
 )
 
 MESSAGE_CHECKS = Operation(
@@ -315,7 +317,7 @@ MESSAGE_CHECKS = Operation(
     "Check the HTML of a message",
     "Reports HTML and CSS features without support in some mail clients, with their lines, "
     "accessibility problems, and the links. Sends no request and changes no score.",
-    {
+    responses={
         200: Response(
             "The checks.",
             [json_body("checks", MessageChecks)],
@@ -323,7 +325,7 @@ MESSAGE_CHECKS = Operation(
         ),
         404: not_found("message"),
     },
-    NoParameters,
+    request=NoParameters,
 )
 
 LINK_CHECKS = Operation(
@@ -335,11 +337,11 @@ LINK_CHECKS = Operation(
     "checks all links except the best one and unsubscribe links, which a request may consume. "
     "Hosts on private addresses are not checked. An account may check 200 links a minute and "
     "5,000 a day; further links are `not-checked`.",
-    {
+    responses={
         200: Response("The results.", [json_body("checked links", CheckedLinks)]),
         404: not_found("message"),
     },
-    LinksToCheck,
+    request=LinksToCheck,
     reads_body=True,
 )
 
@@ -352,11 +354,11 @@ PRESS_UNSUBSCRIBE = Operation(
     "does: one POST, without cookies, and without following a redirect. **It unsubscribes the "
     "recipient.** No other request of this API sends it. Hosts on private addresses are not "
     "contacted. An account may send 10 a minute and 200 a day.",
-    {
+    responses={
         200: Response("The result.", [json_body("pressed unsubscribe", PressedUnsubscribe)]),
         404: not_found("message"),
     },
-    NoParameters,
+    request=NoParameters,
 )
 
 MESSAGE_SHARE = Operation(
@@ -365,11 +367,11 @@ MESSAGE_SHARE = Operation(
     _TAG,
     "Create a new share link of a message",
     "The old link stops working immediately.",
-    {
+    responses={
         200: Response("The new link.", [json_body("share", Share)]),
         404: not_found("message"),
     },
-    NoParameters,
+    request=NoParameters,
 )
 
 
@@ -382,7 +384,7 @@ MESSAGE_RELEASE = Operation(
     "names for the account. The mail is sent as it was received, behind new fields Resent-Date, "
     "Resent-From, Resent-To and Resent-Message-ID. It stays in the inbox. The operator limits the "
     "recipients of an hour, and the audit log names the key.",
-    {
+    responses={
         200: Response(
             "The relay has accepted the mail for at least one recipient.",
             [json_body("released", ReleasedMessage)],
@@ -402,7 +404,7 @@ MESSAGE_RELEASE = Operation(
             COMMON_ERRORS[503].headers,
         ),
     },
-    ReleaseMessage,
+    request=ReleaseMessage,
     reads_body=True,
 )
 

@@ -48,8 +48,8 @@ REPORTS_LIST = Operation(
     "DMARC aggregate reports, TLS reports, failure reports and complaints about the account's "
     "domains, newest first. Reports that are not counted are listed with the reason. The response "
     "also contains the addresses for the DNS records that request reports.",
-    {200: Response("A page of reports.", [json_body("reports", KeptReports)])},
-    ListReports,
+    responses={200: Response("A page of reports.", [json_body("reports", KeptReports)])},
+    request=ListReports,
 )
 
 REPORTS_DMARC = Operation(
@@ -59,8 +59,8 @@ REPORTS_DMARC = Operation(
     "Get the senders of a domain",
     "Summarizes the counted DMARC reports: who sends as the domain, from where, what fails and "
     "why, what p=reject would stop, and what to do. Unknown senders come first.",
-    {200: Response("The overview.", [json_body("dmarc reports", DmarcOverview)])},
-    GetReports,
+    responses={200: Response("The overview.", [json_body("dmarc reports", DmarcOverview)])},
+    request=GetReports,
 )
 
 REPORTS_TLS = Operation(
@@ -70,8 +70,8 @@ REPORTS_TLS = Operation(
     "Get the TLS results of a domain",
     "Summarizes the counted TLS reports: sessions to the domain that could not be encrypted, the "
     "reasons, and what to do.",
-    {200: Response("The overview.", [json_body("tls reports", TlsOverview)])},
-    GetReports,
+    responses={200: Response("The overview.", [json_body("tls reports", TlsOverview)])},
+    request=GetReports,
 )
 
 REPORTS_FEEDBACK = Operation(
@@ -81,8 +81,8 @@ REPORTS_FEEDBACK = Operation(
     "Get the failure reports and complaints of a domain",
     "Counts the mails in failure reports (RFC 9991) and complaints (RFC 5965), by sending address "
     "and by campaign, and lists the reports. Unauthenticated reports are listed but not counted.",
-    {200: Response("The overview.", [json_body("feedback", FeedbackOverview)])},
-    GetReports,
+    responses={200: Response("The overview.", [json_body("feedback", FeedbackOverview)])},
+    request=GetReports,
 )
 
 DMARC_PLAN = Operation(
@@ -94,8 +94,8 @@ DMARC_PLAN = Operation(
     "would have stopped. The plan ends in a record that is safe to publish, or in the list of "
     "missing steps with their records. Undecided senders with failing mail are a step. Too few "
     "reports are never called safe.",
-    {200: Response("The plan.", [json_body("dmarc plan", DmarcPlan)])},
-    PlanPolicy,
+    responses={200: Response("The plan.", [json_body("dmarc plan", DmarcPlan)])},
+    request=PlanPolicy,
 )
 
 SENDER_DECIDE = Operation(
@@ -105,14 +105,14 @@ SENDER_DECIDE = Operation(
     "Decide about a sender",
     "Stores whether a sender of a domain sends for you. The decision counts for all reports, and "
     "replaces an earlier one.",
-    {
+    responses={
         200: Response("The decision is stored.", [json_body("sender decided", DecidedSender)]),
         409: Response(
             f"The account has decided about {MAX_DECISIONS} senders, the maximum.",
             [json_body("too many decisions", Error)],
         ),
     },
-    DecideSender,
+    request=DecideSender,
     reads_body=True,
 )
 
@@ -122,7 +122,7 @@ REPORT_DELETE = Operation(
     _TAG,
     "Delete a report",
     "Deletes the report, its counts and the mail that contained it.",
-    {
+    responses={
         200: Response("The report is deleted.", [json_body("report deleted", DeletedReport)]),
         404: not_found("report"),
         409: Response(
@@ -130,7 +130,7 @@ REPORT_DELETE = Operation(
             [json_body("report busy", Error)],
         ),
     },
-    NoParameters,
+    request=NoParameters,
 )
 
 REPORTS_DELETE = Operation(
@@ -140,12 +140,12 @@ REPORTS_DELETE = Operation(
     "Delete the reports of a reporter or a day",
     "Deletes the reports and their counts. At least one of the two parameters is required; both "
     "select the reports of the reporter about the day. A report that is being processed is kept.",
-    {
+    responses={
         200: Response(
             "The number of deleted reports.", [json_body("reports deleted", DeletedReports)]
         )
     },
-    DeleteReports,
+    request=DeleteReports,
 )
 
 
@@ -185,7 +185,7 @@ class ReportRoutes:
         sources = await self._reports.sources(account_id)
         found = await self._reports.reports(account_id, limit, page, call.request.report_kind)
         refused = await self._reports.refused(account_id)
-        shape = render_kept_reports(own, domains, sources, refused, found, page, limit)
+        shape = render_kept_reports(own, domains, sources, refused, found, page=page, limit=limit)
         return json_reply(shape)
 
     async def dmarc(self, call: Call[GetReports]) -> Reply:

@@ -72,7 +72,7 @@ MX_CHECK_OPERATION = Operation(
     _TAG,
     "Check MX, SPF and DMARC",
     "Returns the mail hosts of a domain, and its SPF and DMARC records.",
-    {
+    responses={
         200: Response("All three are determined.", [json_body("mx check", MxCheck)]),
         500: _undetermined(
             MxUndetermined,
@@ -80,7 +80,7 @@ MX_CHECK_OPERATION = Operation(
             "MX, SPF or DMARC could not be determined; `partial` contains the other results.",
         ),
     },
-    MxRequest,
+    request=MxRequest,
 )
 
 BLACKLIST_CHECK_OPERATION = Operation(
@@ -90,11 +90,11 @@ BLACKLIST_CHECK_OPERATION = Operation(
     "Check 32 blocklists",
     "Queries all lists at once. For a domain, 12 lists are queried for its name and 20 for the IP "
     "addresses of its mail hosts.",
-    {
+    responses={
         200: Response("One row per list.", [json_body("blacklist check", BlacklistCheck)]),
         500: _undetermined(BlacklistsUnanswered, "blacklists unanswered", "No list answered."),
     },
-    BlocklistRequest,
+    request=BlocklistRequest,
 )
 
 BLACKLISTS_OPERATION = Operation(
@@ -103,8 +103,8 @@ BLACKLISTS_OPERATION = Operation(
     _TAG,
     "List the blocklists",
     "The catalogue with the health of each list. Lists are tested at startup and every 30 minutes.",
-    {200: Response("The lists.", [json_body("blacklists", Blacklists)])},
-    NoParameters,
+    responses={200: Response("The lists.", [json_body("blacklists", Blacklists)])},
+    request=NoParameters,
 )
 
 REPUTATION_OPERATION = Operation(
@@ -114,7 +114,7 @@ REPUTATION_OPERATION = Operation(
     "Score a domain",
     "A score from 0 to 100 with a grade, from eight factors. Each factor contains its points, the "
     "points to gain, and the record to publish. The result is cached for an hour.",
-    {
+    responses={
         200: Response("The score.", [json_body("reputation", Reputation)]),
         500: _undetermined(
             ReputationUndetermined,
@@ -122,7 +122,7 @@ REPUTATION_OPERATION = Operation(
             "Too much could not be determined to give a grade.",
         ),
     },
-    ReputationRequest,
+    request=ReputationRequest,
 )
 
 DOMAIN_OPERATION = Operation(
@@ -133,8 +133,8 @@ DOMAIN_OPERATION = Operation(
     "The complete report about its mail set-up: the SPF tree with lookup counts, DKIM keys, DMARC, "
     "MTA-STS, TLS-RPT, DANE, DNSSEC, CAA and BIMI, each with its problems and the records to "
     "publish.",
-    {200: Response("The report.", [json_body("domain", DomainReport)])},
-    DomainReportRequest,
+    responses={200: Response("The report.", [json_body("domain", DomainReport)])},
+    request=DomainReportRequest,
 )
 
 

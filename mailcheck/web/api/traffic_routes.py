@@ -26,8 +26,8 @@ TRAFFIC = Operation(
     "Get the senders of your mail server's mail",
     "Counts the mails that a mail server has sent to the milter endpoint, by the domain of the "
     "author: how many pass SPF, DKIM and DMARC, and how many are spam.",
-    {200: Response("A page of senders.", [json_body("traffic", TrafficOverview)])},
-    GetTraffic,
+    responses={200: Response("A page of senders.", [json_body("traffic", TrafficOverview)])},
+    request=GetTraffic,
 )
 
 SOURCES = Operation(
@@ -36,8 +36,8 @@ SOURCES = Operation(
     _TAG,
     "Get the sources of a sender's mail",
     "Counts the mails of one author domain by client, domains and results.",
-    {200: Response("A page of sources.", [json_body("traffic sources", TrafficSources)])},
-    GetTrafficSources,
+    responses={200: Response("A page of sources.", [json_body("traffic sources", TrafficSources)])},
+    request=GetTrafficSources,
 )
 
 

@@ -65,7 +65,7 @@ WATCH_CREATE = Operation(
     "alerts. They are sent to your own inbox with the tag `watch-alerts`, and to the recipients in "
     "`alertTo`: webhook URLs (`newWebhooks` contains their secrets, only once) and email "
     "addresses if the operator allows them. Problems in the first check raise no alert.",
-    {
+    responses={
         200: Response(
             "The watch.",
             [json_body("watch made", KeptWatch)],
@@ -76,7 +76,7 @@ WATCH_CREATE = Operation(
             [json_body("watch exists", Error)],
         ),
     },
-    WatchToCreate,
+    request=WatchToCreate,
     reads_body=True,
 )
 
@@ -87,8 +87,10 @@ WATCHES_CREATE = Operation(
     "Create several watches",
     f"Creates up to {MOST_AT_ONCE} watches. Targets that cannot be watched are listed with the "
     "reason; the others are watched.",
-    {200: Response("The result of each target.", [json_body("watches made", MadeWatches)])},
-    WatchesToCreate,
+    responses={
+        200: Response("The result of each target.", [json_body("watches made", MadeWatches)])
+    },
+    request=WatchesToCreate,
     reads_body=True,
 )
 
@@ -98,8 +100,8 @@ WATCHES_LIST = Operation(
     _TAG,
     "List the watches",
     "Sorted by target, with all open alerts.",
-    {200: Response("The watches.", [json_body("watches", Watches)])},
-    ListPage,
+    responses={200: Response("The watches.", [json_body("watches", Watches)])},
+    request=ListPage,
 )
 
 WATCH_SHOW = Operation(
@@ -108,8 +110,8 @@ WATCH_SHOW = Operation(
     _TAG,
     "Get a watch",
     "Returns the watch with the results of its last check and its alerts.",
-    {200: Response("The watch.", [json_body("watch", WatchWithState)]), 404: _MISSING},
-    NoParameters,
+    responses={200: Response("The watch.", [json_body("watch", WatchWithState)]), 404: _MISSING},
+    request=NoParameters,
 )
 
 WATCH_CHANGE = Operation(
@@ -118,12 +120,12 @@ WATCH_CHANGE = Operation(
     _TAG,
     "Change a watch",
     "Fields that are not sent keep their values.",
-    {
+    responses={
         200: Response("The watch.", [json_body("watch changed", KeptWatch)]),
         404: _MISSING,
         409: _TOO_MANY,
     },
-    WatchChoice,
+    request=WatchChoice,
     reads_body=True,
 )
 
@@ -133,11 +135,11 @@ WATCH_DELETE = Operation(
     _TAG,
     "Delete a watch",
     "Deletes the watch with its history and alerts.",
-    {
+    responses={
         200: Response("The watch is deleted.", [json_body("watch deleted", DeletedWatch)]),
         404: _MISSING,
     },
-    NoParameters,
+    request=NoParameters,
 )
 
 WATCH_RUN = Operation(
@@ -146,12 +148,12 @@ WATCH_RUN = Operation(
     _TAG,
     "Run a watch now",
     "Checks at once, for example after a change in the zone. The schedule stays the same.",
-    {
+    responses={
         200: Response("The watch with the new results.", [json_body("watch run", WatchWithState)]),
         404: _MISSING,
         409: Response("A check is already running.", [json_body("watch busy", Error)]),
     },
-    NoParameters,
+    request=NoParameters,
 )
 
 WATCH_HISTORY = Operation(
@@ -160,8 +162,11 @@ WATCH_HISTORY = Operation(
     _TAG,
     "Get the history of a watch",
     f"Changes and scores, oldest first. At most the newest {MOST_CHANGES} changes are returned.",
-    {200: Response("The history.", [json_body("watch history", WatchHistory)]), 404: _MISSING},
-    GetWatchHistory,
+    responses={
+        200: Response("The history.", [json_body("watch history", WatchHistory)]),
+        404: _MISSING,
+    },
+    request=GetWatchHistory,
 )
 
 WATCH_TABLE = Operation(
@@ -170,11 +175,11 @@ WATCH_TABLE = Operation(
     _TAG,
     "Download the history of a watch",
     "The history as CSV: a row for each change, and for each factor of a score.",
-    {
+    responses={
         200: Response("The table.", [Body(media_type="text/csv")], DOWNLOAD),
         404: _MISSING,
     },
-    GetWatchHistory,
+    request=GetWatchHistory,
 )
 
 ALERT_ACKNOWLEDGE = Operation(
@@ -183,11 +188,11 @@ ALERT_ACKNOWLEDGE = Operation(
     _TAG,
     "Acknowledge an alert",
     "No further alert is sent for the problem, except for its end.",
-    {
+    responses={
         200: Response("The alert.", [json_body("alert acknowledged", WatchAlert)]),
         404: not_found("alert"),
     },
-    NoParameters,
+    request=NoParameters,
 )
 
 

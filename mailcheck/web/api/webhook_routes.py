@@ -53,7 +53,7 @@ WEBHOOK_CREATE = Operation(
     "Messages are sent in order, at least once, and signed according to Standard Webhooks. "
     "Redirects are not followed. Private addresses are allowed only if the operator permits them. "
     "A delivery without a 2xx response is retried for a day and delays later messages.",
-    {
+    responses={
         200: Response(
             "The webhook, with its secret.",
             [json_body("webhook made", WebhookWithSecret)],
@@ -64,7 +64,7 @@ WEBHOOK_CREATE = Operation(
             [json_body("too many webhooks", Error)],
         ),
     },
-    WebhookToCreate,
+    request=WebhookToCreate,
     reads_body=True,
 )
 
@@ -74,8 +74,8 @@ WEBHOOKS_LIST = Operation(
     _TAG,
     "List the webhooks",
     "The webhooks with their state.",
-    {200: Response("The webhooks.", [json_body("webhooks", Webhooks)])},
-    NoParameters,
+    responses={200: Response("The webhooks.", [json_body("webhooks", Webhooks)])},
+    request=NoParameters,
 )
 
 WEBHOOK_SHOW = Operation(
@@ -85,11 +85,11 @@ WEBHOOK_SHOW = Operation(
     "Get a webhook",
     f"Returns the webhook with its last {DELIVERIES_KEPT} delivery attempts. Only the status "
     "of each response is stored.",
-    {
+    responses={
         200: Response("The webhook.", [json_body("webhook", ShownWebhookShape)]),
         404: _MISSING,
     },
-    NoParameters,
+    request=NoParameters,
 )
 
 WEBHOOK_DELETE = Operation(
@@ -98,11 +98,11 @@ WEBHOOK_DELETE = Operation(
     _TAG,
     "Delete a webhook",
     "Stops all deliveries to it.",
-    {
+    responses={
         200: Response("The webhook is deleted.", [json_body("webhook deleted", DeletedWebhook)]),
         404: _MISSING,
     },
-    NoParameters,
+    request=NoParameters,
 )
 
 WEBHOOK_ROTATE = Operation(
@@ -111,13 +111,13 @@ WEBHOOK_ROTATE = Operation(
     _TAG,
     "Create a new secret for a webhook",
     "For a day, deliveries are signed with both secrets, so that the receiver can switch.",
-    {
+    responses={
         200: Response(
             "The webhook, with its new secret.", [json_body("webhook rotated", RotatedWebhook)]
         ),
         404: _MISSING,
     },
-    NoParameters,
+    request=NoParameters,
 )
 
 WEBHOOK_TEST = Operation(
@@ -127,11 +127,11 @@ WEBHOOK_TEST = Operation(
     "Send a test message",
     "Sends a signed sample, or a stored message, at once, in any state of the webhook, without "
     "changing it. A webhook with the format of a provider gets the requested event.",
-    {
+    responses={
         200: Response("The result.", [json_body("webhook test", WebhookAttempt)]),
         404: _MISSING,
     },
-    WebhookTest,
+    request=WebhookTest,
 )
 
 WEBHOOK_REPLAY = Operation(
@@ -141,12 +141,12 @@ WEBHOOK_REPLAY = Operation(
     "Repeat deliveries",
     "Delivers all matching messages after a cursor again, with the same webhook-id. A cursor after "
     "the current position skips messages. A paused webhook is resumed.",
-    {
+    responses={
         200: Response("The webhook.", [json_body("webhook replayed", Webhook)]),
         404: _MISSING,
         409: _ENDED,
     },
-    WebhookReplay,
+    request=WebhookReplay,
     reads_body=True,
 )
 
@@ -156,12 +156,12 @@ WEBHOOK_RESUME = Operation(
     _TAG,
     "Resume a webhook",
     "Retries a failing or paused webhook at once, from its current position.",
-    {
+    responses={
         200: Response("The webhook.", [json_body("webhook resumed", Webhook)]),
         404: _MISSING,
         409: _ENDED,
     },
-    NoParameters,
+    request=NoParameters,
 )
 
 

@@ -56,9 +56,9 @@ def make_facade(
         base,
         routes,
         read_lenient,
-        write_error,
-        read_key,
-        reads,
+        write_error=write_error,
+        read_key=read_key,
+        reads=reads,
         challenge='Basic realm="mailcheck"',
         allows_slash=True,
     )

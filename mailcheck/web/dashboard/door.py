@@ -112,7 +112,7 @@ class Dashboard:
                 routes.append(self._route(page, page.path, self._lead))
             if page.path == "/":
                 routes.append(self._route(page, ROUTE, self._lead))
-        door = Door("dashboard", "", "", routes, read_nothing, write_error)
+        door = Door("dashboard", "", "", routes, read_nothing, write_error=write_error)
         return OpenDoor(door, admit_anyone, finish=self._finish)
 
     def _route(

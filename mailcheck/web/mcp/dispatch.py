@@ -240,7 +240,7 @@ class Dispatcher:
                 received.urls,
                 read_arguments(tool.request, arguments or {}),
                 new_fence(self._random_bytes),
-                received.channel.announce,
+                announce=received.channel.announce,
             )
             return render_tool_result(await tool.handle(call))
         except ExpectedFailure as failure:

@@ -103,10 +103,10 @@ class AgentDomainTools:
                 costs.DOMAIN,
                 "Check a mail set-up",
                 CHECK_DOMAIN,
-                CheckDomainArguments,
-                DomainResult,
-                self.check_domain,
-                _OPEN_WORLD,
+                request=CheckDomainArguments,
+                output=DomainResult,
+                handle=self.check_domain,
+                annotations=_OPEN_WORLD,
             ),
             Tool(
                 "check_mx",
@@ -114,10 +114,10 @@ class AgentDomainTools:
                 costs.DOMAIN,
                 "Check MX, SPF and DMARC",
                 CHECK_MX,
-                MxRequest,
-                MxResult,
-                self.check_mx,
-                _OPEN_WORLD,
+                request=MxRequest,
+                output=MxResult,
+                handle=self.check_mx,
+                annotations=_OPEN_WORLD,
             ),
             Tool(
                 "check_blocklists",
@@ -125,10 +125,10 @@ class AgentDomainTools:
                 costs.LISTS,
                 "Check blocklists",
                 CHECK_BLOCKLISTS,
-                BlocklistRequest,
-                BlocklistsResult,
-                self.check_blocklists,
-                _OPEN_WORLD,
+                request=BlocklistRequest,
+                output=BlocklistsResult,
+                handle=self.check_blocklists,
+                annotations=_OPEN_WORLD,
             ),
         ]
 
@@ -195,10 +195,10 @@ class ReportTools:
                 costs.OVERVIEW_OR_PLAN,
                 "Reports",
                 GET_REPORTS,
-                GetReportsArguments,
-                ReportsResult,
-                self.get_reports,
-                Annotations(is_open_world=True),
+                request=GetReportsArguments,
+                output=ReportsResult,
+                handle=self.get_reports,
+                annotations=Annotations(is_open_world=True),
             )
         ]
 
@@ -217,7 +217,7 @@ class ReportTools:
             async with self._turns.held(account_id):
                 shown = await self._reports.dmarc(*span)
             tls = await self._reports.tls(*span)
-        shape = render_reports(own, domains, shown, tls, page, call.fence)
+        shape = render_reports(own, domains, shown, tls, page, fence=call.fence)
         return as_fenced_json("Summary of DMARC and TLS reports.", shape, call.fence)
 
     async def _planned(self, call: ToolCall[GetReportsArguments]) -> ToolResult:
@@ -248,9 +248,9 @@ class WatchTools:
                 costs.FREE,
                 "List watches",
                 LIST_WATCHES,
-                NoParameters,
-                WatchesResult,
-                self.list_watches,
+                request=NoParameters,
+                output=WatchesResult,
+                handle=self.list_watches,
             ),
             Tool(
                 "get_watch",
@@ -258,9 +258,9 @@ class WatchTools:
                 costs.FREE,
                 "Get a watch",
                 GET_WATCH,
-                GetWatchArguments,
-                WatchResult,
-                self.get_watch,
+                request=GetWatchArguments,
+                output=WatchResult,
+                handle=self.get_watch,
             ),
         ]
 

@@ -225,7 +225,13 @@ class McpEndpoint(Resource):
         )
         urls = self._urls.of(exchange.http)
         received = ReceivedRequest(
-            request, exchange.mode, extensions, caller, exchange.received_at, urls, channel
+            request,
+            exchange.mode,
+            extensions,
+            caller,
+            exchange.received_at,
+            urls=urls,
+            channel=channel,
         )
         answer = Deferred.fromCoroutine(self._dispatcher.respond(received))
         key = (

@@ -168,9 +168,9 @@ class InboxTools:
                 costs.FREE,
                 "New mail address",
                 NEW_ADDRESS,
-                shapes.NewAddressArguments,
-                InboxAddress,
-                self.new_address,
+                request=shapes.NewAddressArguments,
+                output=InboxAddress,
+                handle=self.new_address,
             ),
             Tool(
                 "wait_for_message",
@@ -178,10 +178,10 @@ class InboxTools:
                 costs.FREE,
                 "Wait for a mail",
                 WAIT_FOR_MESSAGE,
-                shapes.WaitForMessageArguments,
-                shapes.WaitResult,
-                self.wait_for_message,
-                _OPEN_WORLD,
+                request=shapes.WaitForMessageArguments,
+                output=shapes.WaitResult,
+                handle=self.wait_for_message,
+                annotations=_OPEN_WORLD,
                 has_card=True,
             ),
             Tool(
@@ -190,10 +190,10 @@ class InboxTools:
                 costs.FREE,
                 "List received mail",
                 LIST_MESSAGES,
-                shapes.ListMessagesArguments,
-                shapes.ListResult,
-                self.list_messages,
-                _OPEN_WORLD,
+                request=shapes.ListMessagesArguments,
+                output=shapes.ListResult,
+                handle=self.list_messages,
+                annotations=_OPEN_WORLD,
             ),
         ]
 
@@ -205,10 +205,10 @@ class InboxTools:
                 costs.MESSAGE,
                 "Read a mail",
                 GET_MESSAGE,
-                shapes.GetMessageArguments,
-                shapes.MessageResult,
-                self.get_message,
-                _OPEN_WORLD,
+                request=shapes.GetMessageArguments,
+                output=shapes.MessageResult,
+                handle=self.get_message,
+                annotations=_OPEN_WORLD,
                 has_card=True,
             ),
             Tool(
@@ -217,10 +217,10 @@ class InboxTools:
                 costs.PARTS,
                 "Read an attachment",
                 GET_ATTACHMENT,
-                shapes.AttachmentArguments,
-                shapes.AttachmentResult,
-                self.get_attachment,
-                _OPEN_WORLD,
+                request=shapes.AttachmentArguments,
+                output=shapes.AttachmentResult,
+                handle=self.get_attachment,
+                annotations=_OPEN_WORLD,
             ),
             Tool(
                 "extract",
@@ -228,10 +228,10 @@ class InboxTools:
                 costs.MESSAGE,
                 "Extract codes and links",
                 EXTRACT,
-                shapes.MessageArguments,
-                shapes.ExtractResult,
-                self.extract,
-                _OPEN_WORLD,
+                request=shapes.MessageArguments,
+                output=shapes.ExtractResult,
+                handle=self.extract,
+                annotations=_OPEN_WORLD,
             ),
             Tool(
                 "share_link",
@@ -239,9 +239,9 @@ class InboxTools:
                 costs.FREE,
                 "Get a public link",
                 SHARE_LINK,
-                shapes.MessageArguments,
-                Share,
-                self.share_link,
+                request=shapes.MessageArguments,
+                output=Share,
+                handle=self.share_link,
             ),
             Tool(
                 "delete_message",
@@ -249,10 +249,10 @@ class InboxTools:
                 costs.FREE,
                 "Delete a mail",
                 DELETE_MESSAGE,
-                shapes.MessageArguments,
-                shapes.DeleteResult,
-                self.delete_message,
-                Annotations(is_read_only=False, is_destructive=True),
+                request=shapes.MessageArguments,
+                output=shapes.DeleteResult,
+                handle=self.delete_message,
+                annotations=Annotations(is_read_only=False, is_destructive=True),
             ),
         ]
 
@@ -331,7 +331,9 @@ class InboxTools:
         checks: ChecksSummary | Absent = ABSENT
         if call.request.checks:
             checks = render_checks_summary(await self._check.of_message(message))
-        whole = render_whole_message(message, view, authentication, call.fence, call.urls, checks)
+        whole = render_whole_message(
+            message, view, authentication, call.fence, call.urls, checks=checks
+        )
         if not call.request.full:
             whole, view = shorten(whole, view, call.fence)
         texts = describe_message(message, view, authentication, call.fence, checks)

@@ -199,7 +199,9 @@ class OAuthServer:
             )
             for route in routes
         ]
-        return OpenDoor(Door("oauth", "", "", routes, read_nothing, write_error), self._admit)
+        return OpenDoor(
+            Door("oauth", "", "", routes, read_nothing, write_error=write_error), self._admit
+        )
 
     async def _admit(self, request: Request, route: Route[Any], headers: MoreHeaders) -> Caller:
         if route is not NOWHERE and self._settings.is_for_pages(request):

@@ -172,14 +172,16 @@ class Providers:
             what = "it is not an API of a provider"
             return error_reply(problem.status, f"{problem.sentence}: {what}; there are {known}")
 
-        return Door("", "", self._base, (), read_nothing, write_error)
+        return Door("", "", self._base, (), read_nothing, write_error=write_error)
 
     def _door(self, provider: Provider) -> Door:
         base = f"{self._base}/{provider.name}" if self._base else ""
         routes = [
             self._route(provider, route) for route in provider.routes if self._base or route.path
         ]
-        return Door(provider.name, provider.title, base, routes, read_nothing, provider.respond)
+        return Door(
+            provider.name, provider.title, base, routes, read_nothing, write_error=provider.respond
+        )
 
     def _route(self, provider: Provider, route: Route) -> application.Route[None]:
         scope, cost = Scope.INBOX_WRITE, costs.POSTED_MAIL
@@ -193,7 +195,9 @@ class Providers:
             handle, cost = partial(self._ask, provider, route), costs.QUESTION
         else:
             handle = partial(self._post, provider, route)
-        return application.Route(route.method, route.path, handle, type(None), cost, (scope,))
+        return application.Route(
+            route.method, route.path, handle, type(None), cost, scopes=(scope,)
+        )
 
     async def _ask(self, provider: Provider, route: AskRoute, call: Call[None]) -> Reply:
         secret, posting = provider.read_key(call.headers), self._posting_of(call)
@@ -213,7 +217,7 @@ class Providers:
     def _posting_of(self, call: Call[None]) -> Posting:
         method = call.http.method.decode("ascii", "replace")
         uri = call.http.uri.decode("utf-8", "replace")
-        return Posting(method, uri, call.headers, call.body, call.path, self._domain)
+        return Posting(method, uri, call.headers, call.body, call.path, domain=self._domain)
 
     async def _show(self, route: ShowRoute, call: Call[None]) -> Reply:
         return _reply(route.show(await self._read.delivered(call.caller, call.path["id"])))

@@ -257,8 +257,8 @@ def _entry_of(request: SendBulkEmail, entry: BulkEntry) -> SendEmail:
         entry.destination,
         request.reply_to_addresses,
         [*(request.default_email_tags or ()), *(entry.replacement_tags or ())],
-        request.configuration_set_name,
-        request.feedback_forwarding_email_address,
+        configuration_set_name=request.configuration_set_name,
+        feedback_forwarding_email_address=request.feedback_forwarding_email_address,
     )
 
 

@@ -116,8 +116,8 @@ def _mail_of(form: Form, content: Content) -> OutgoingMail | RawMail:
             _destination(form, "Destination."),
             _members(form, "ReplyToAddresses"),
             _tags(form, "Tags"),
-            form.get("ConfigurationSetName"),
-            form.get("ReturnPath"),
+            configuration_set_name=form.get("ConfigurationSetName"),
+            feedback_forwarding_email_address=form.get("ReturnPath"),
         )
     )
 
@@ -136,8 +136,8 @@ def _read_bulk(form: Form) -> Iterable[OutgoingMail | RawMail]:
         form.get("Source"),
         _members(form, "ReplyToAddresses"),
         _tags(form, "DefaultTags"),
-        form.get("ConfigurationSetName"),
-        form.get("ReturnPath"),
+        configuration_set_name=form.get("ConfigurationSetName"),
+        feedback_forwarding_email_address=form.get("ReturnPath"),
     )
     return mails_of(request)
 

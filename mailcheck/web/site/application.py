@@ -423,16 +423,16 @@ class Application(Resource):
         media_type = media_type_of(reads, headers.get("content-type", ""), body)
         sent = Sent(request.uri.partition(b"?")[2], headers, body, media_type)
         return Call(
-            caller,
-            received_at,
-            door.read(route, sent),
-            found.values,
-            headers,
-            body,
-            found.opened.urls(request),
-            found.opened.base(request),
-            self._addresses.client_ip(request),
-            request,
+            caller=caller,
+            received_at=received_at,
+            request=door.read(route, sent),
+            path=found.values,
+            headers=headers,
+            body=body,
+            urls=found.opened.urls(request),
+            base=found.opened.base(request),
+            client_ip=self._addresses.client_ip(request),
+            http=request,
         )
 
 

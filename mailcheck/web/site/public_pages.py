@@ -133,7 +133,7 @@ class PublicPages:
             for path, handle in pages.items()
         ]
         report = Route("POST", f"{TLS_PATH}<token>", self._take_report, type(None), costs.REPORT)
-        door = Door("pages", "", "", [*routes, report], read_nothing, write_error)
+        door = Door("pages", "", "", [*routes, report], read_nothing, write_error=write_error)
         return OpenDoor(door, admit_anyone)
 
     async def _health(self, _: Call[None]) -> Reply:

@@ -124,12 +124,12 @@ class RunWatches(QueueWorker[WatchId, Watch]):
             next_run_at,
             write_state(compared.state),
             compared.changes,
-            tuple(
+            raised=tuple(
                 (AlertId(new_short_id(self._random_bytes)), raised) for raised in compared.raised
             ),
-            compared.ended,
-            compared.score,
-            len(list(compared.state.problems)),
+            ended=compared.ended,
+            score=compared.score,
+            problem_count=len(list(compared.state.problems)),
         )
         await self._store.record(self._holder, recorded)
         self._changed.publish(watch.account_id)

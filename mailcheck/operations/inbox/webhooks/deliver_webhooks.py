@@ -434,7 +434,9 @@ class _WebhookSender:
         event_id = f"{MESSAGE_EVENT}{message.summary.id}"
         content = message.content
         body = queue.write(webhook, listed, content.text, content.message_id, message.request)
-        delivery = await send_once(self._line, webhook, event_id, body, queue.clock, queue.now())
+        delivery = await send_once(
+            self._line, webhook, event_id, body, queue.clock, now=queue.now()
+        )
         if self.webhook.revision != revision:
             return False  # the owner has changed the webhook meanwhile
         if delivery.attempt.wait:

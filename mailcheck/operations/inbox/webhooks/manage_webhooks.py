@@ -202,7 +202,7 @@ class ManageWebhooks:
         body = self._write(webhook, message, text, header_id, request)
         line = self._dialer.line(webhook.account_name)
         try:
-            delivery = await send_once(line, webhook, event_id, body, self._clock, self._now())
+            delivery = await send_once(line, webhook, event_id, body, self._clock, now=self._now())
         finally:
             line.hang_up()
         await self._store.note(webhook.id, delivery)
@@ -237,7 +237,7 @@ async def send_once(
     """Send an event to a webhook's receiver, and return the delivery."""
     began = clock.seconds()
     attempt = await line.post(
-        Post(webhook.url, webhook.secrets(now), event_id, now, body, webhook.provider)
+        Post(webhook.url, webhook.secrets(now), event_id, now, body, provider=webhook.provider)
     )
     return WebhookDelivery(event_id, now, attempt, int((clock.seconds() - began) * SECOND))
 

@@ -379,38 +379,69 @@ _REFUSED = (
 _MESSAGES, _SERVERS = "/api/messages", "/api/servers"
 _ANALYSIS, _USAGE, _FILES = "/api/analysis", "/api/usage", "/api/files"
 _ROUTES: Sequence[Route[Any]] = (
-    Route("GET", _MESSAGES, Mailosaur.list_messages, ListMessages, costs.FREE, _READ),
-    Route("POST", f"{_MESSAGES}/search", Mailosaur.search, SearchMessages, costs.PARTS, _READ),
-    Route("DELETE", _MESSAGES, Mailosaur.delete_messages, OfServer, costs.FREE, _WRITE),
-    Route("GET", f"{_MESSAGES}/<id>", Mailosaur.message, NoParameters, costs.PARTS, _READ),
+    Route("GET", _MESSAGES, Mailosaur.list_messages, ListMessages, costs.FREE, scopes=_READ),
+    Route(
+        "POST", f"{_MESSAGES}/search", Mailosaur.search, SearchMessages, costs.PARTS, scopes=_READ
+    ),
+    Route("DELETE", _MESSAGES, Mailosaur.delete_messages, OfServer, costs.FREE, scopes=_WRITE),
+    Route("GET", f"{_MESSAGES}/<id>", Mailosaur.message, NoParameters, costs.PARTS, scopes=_READ),
     Route(
         "POST",
         f"{_MESSAGES}/<id>/forward",
         Mailosaur.forward,
         ForwardMessage,
         costs.RELEASE,
-        _WRITE,
+        scopes=_WRITE,
     ),
-    Route("DELETE", f"{_MESSAGES}/<id>", Mailosaur.delete_message, NoParameters, costs.FREE, _BOTH),
-    Route("GET", f"{_FILES}/attachments/<id>", Mailosaur.file, NoParameters, costs.PARTS, _READ),
-    Route("GET", f"{_FILES}/email/<id>", Mailosaur.raw_message, NoParameters, costs.FREE, _READ),
-    Route("GET", _SERVERS, Mailosaur.servers, NoParameters, costs.FREE, _READ),
-    Route("POST", _SERVERS, Mailosaur.create_server, NamedServer, costs.SMALL, _WRITE),
-    Route("GET", f"{_SERVERS}/<id>", Mailosaur.server, NoParameters, costs.FREE, _READ),
-    Route("PUT", f"{_SERVERS}/<id>", Mailosaur.rename_server, NamedServer, costs.SMALL, _WRITE),
-    Route("DELETE", f"{_SERVERS}/<id>", Mailosaur.delete_server, NoParameters, costs.SMALL, _WRITE),
-    Route("GET", f"{_SERVERS}/<id>/password", Mailosaur.password, NoParameters, costs.FREE, _READ),
-    Route("GET", f"{_ANALYSIS}/spam/<id>", Mailosaur.spam, NoParameters, costs.SCORE, _TESTS),
+    Route(
+        "DELETE",
+        f"{_MESSAGES}/<id>",
+        Mailosaur.delete_message,
+        NoParameters,
+        costs.FREE,
+        scopes=_BOTH,
+    ),
+    Route(
+        "GET", f"{_FILES}/attachments/<id>", Mailosaur.file, NoParameters, costs.PARTS, scopes=_READ
+    ),
+    Route(
+        "GET", f"{_FILES}/email/<id>", Mailosaur.raw_message, NoParameters, costs.FREE, scopes=_READ
+    ),
+    Route("GET", _SERVERS, Mailosaur.servers, NoParameters, costs.FREE, scopes=_READ),
+    Route("POST", _SERVERS, Mailosaur.create_server, NamedServer, costs.SMALL, scopes=_WRITE),
+    Route("GET", f"{_SERVERS}/<id>", Mailosaur.server, NoParameters, costs.FREE, scopes=_READ),
+    Route(
+        "PUT", f"{_SERVERS}/<id>", Mailosaur.rename_server, NamedServer, costs.SMALL, scopes=_WRITE
+    ),
+    Route(
+        "DELETE",
+        f"{_SERVERS}/<id>",
+        Mailosaur.delete_server,
+        NoParameters,
+        costs.SMALL,
+        scopes=_WRITE,
+    ),
+    Route(
+        "GET",
+        f"{_SERVERS}/<id>/password",
+        Mailosaur.password,
+        NoParameters,
+        costs.FREE,
+        scopes=_READ,
+    ),
+    Route(
+        "GET", f"{_ANALYSIS}/spam/<id>", Mailosaur.spam, NoParameters, costs.SCORE, scopes=_TESTS
+    ),
     Route(
         "GET",
         f"{_ANALYSIS}/deliverability/<id>",
         Mailosaur.deliverability,
         NoParameters,
         costs.SCORE,
-        _TESTS,
+        scopes=_TESTS,
     ),
-    Route("GET", f"{_USAGE}/limits", Mailosaur.limits, NoParameters, costs.FREE, _READ),
-    Route("GET", f"{_USAGE}/transactions", Mailosaur.days, NoParameters, costs.FREE, _READ),
+    Route("GET", f"{_USAGE}/limits", Mailosaur.limits, NoParameters, costs.FREE, scopes=_READ),
+    Route("GET", f"{_USAGE}/transactions", Mailosaur.days, NoParameters, costs.FREE, scopes=_READ),
     # With 400, the clients print the reason.
     *(not_offered(*row, 400) for row in _REFUSED),
 )

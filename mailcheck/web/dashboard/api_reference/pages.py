@@ -140,8 +140,8 @@ class AnswerPages:
             route.operation.read(query.encode(), body),
             path,
             {"accept": "application/json"},
-            body,
-            visit.urls,
+            body=body,
+            urls=visit.urls,
         )
         reply = await route.handle(call)
         if isinstance(reply, Stream):

@@ -80,13 +80,15 @@ def draw_history(
         )
         for change in marked
     )
-    whole = Plot("Score", _line(steps, begins, ends, 0, 100, HEIGHT), HEIGHT, steps[-1][1], marks)
+    whole = Plot(
+        "Score", _line(steps, begins, ends, 0, 100, height=HEIGHT), HEIGHT, steps[-1][1], marks
+    )
     factors = []
     for name in (factor.value for factor in FactorName):
         steps = [(score.at, score.points[name]) for score in scores if name in score.points]
         values = [value for _, value in steps]
         lowest, highest = min(0, *values, 0), max(1, *values, 1)
-        line = _line(steps, begins, ends, lowest, highest, SMALL_HEIGHT)
+        line = _line(steps, begins, ends, lowest, highest, height=SMALL_HEIGHT)
         factors.append(Plot(name, line, SMALL_HEIGHT, values[-1] if values else 0))
     return whole, factors
 

@@ -182,7 +182,7 @@ class ReportsPages(Struct, frozen=True):
         kind = visit.query.value("kind", KIND, "")
         chosen = ReportKind(kind) if kind else None
         newest = await show.reports(account_id, NEWEST, page, chosen)
-        kept = render_kept_reports(own, domains, sources, refused, newest, page, NEWEST)
+        kept = render_kept_reports(own, domains, sources, refused, newest, page=page, limit=NEWEST)
         return self._renderer.page(
             visit, "reports.html", kept=as_json(kept), page=page, kind=kind, kinds=KINDS
         )
