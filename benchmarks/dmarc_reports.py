@@ -23,6 +23,7 @@ from twisted.internet.defer import ensureDeferred
 from twisted.internet.task import LoopingCall, react
 
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport, Row, Signature, SpfCheck
+from mailcheck.checks.receiver_reports.overview import OverviewRequest, summarize_page
 from mailcheck.checks.receiver_reports.reading import read_report_mail
 from mailcheck.checks.receiver_reports.senders import (
     PackedRow,
@@ -30,7 +31,6 @@ from mailcheck.checks.receiver_reports.senders import (
     find_addresses_to_resolve,
     pack_row,
     pack_rows,
-    summarize_page,
 )
 from mailcheck.core.domains.receiver_reports import LARGEST_REPORT_PAGE
 from mailcheck.core.instants import DAY, Instant
@@ -93,7 +93,8 @@ async def measure_overview(reactor: Any, child: ProcessWorker) -> None:
         packed = pack_rows(told)
         await child.run(partial(find_addresses_to_resolve, packed))
         span = (0, LARGEST_REPORT_PAGE)
-        found, _ = await child.run(partial(summarize_page, "example.org", packed, "none", {}, span))
+        request = OverviewRequest("example.org", packed, "none", span=span)
+        found, _ = await child.run(partial(summarize_page, request, {}))
         times.append(time.perf_counter() - began)
         moments.append(time.perf_counter())
         ticking.stop()

@@ -15,18 +15,20 @@ from msgspec import Struct, field
 from mailcheck.api.domains.receiver_reports import (
     RefusedFile,
     render_dmarc_files,
+    render_split,
     render_tls_files,
 )
 from mailcheck.api.requests.checks import DEFAULT_REPORT_DAYS, MOST_REPORT_DAYS
 from mailcheck.api.shapes import as_json
 from mailcheck.assembly.checks import open_resolvers
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport
+from mailcheck.checks.receiver_reports.overview import OverviewRequest, overview_of
 from mailcheck.checks.receiver_reports.reading import RejectedDocument, read_report_files
 from mailcheck.checks.receiver_reports.senders import (
     Cause,
     ReportedRow,
-    overview_of,
     pack_row,
+    pack_rows,
     rows_of_report,
 )
 from mailcheck.checks.receiver_reports.tls import TlsReport, explain_failure
@@ -35,7 +37,7 @@ from mailcheck.cli.access.reactor_commands import CountedLookups, on_reactor
 from mailcheck.cli.commands import BLUE, BOLD, GREEN, RED, YELLOW, Console, Line, Painted
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE
 from mailcheck.cli.parser import whole_number
-from mailcheck.cli.reports_commands import plan_policy
+from mailcheck.cli.reports_commands import describe_numbers, plan_policy
 from mailcheck.core.domains.receiver_reports import MIN_DAYS
 from mailcheck.core.errors import ReportRefused
 from mailcheck.core.instants import DAY, Instant, format_instant
@@ -168,7 +170,9 @@ async def _dmarc_online(options: argparse.Namespace, console: Console, reactor: 
     try:
         summarizer = SummarizeSenders(DirectWorker(), resolvers.plain, None, of_the_system(reactor))
         shown = [
-            await summarizer.summarize(domain, list(map(pack_row, seen)), policy)
+            await summarizer.summarize(
+                OverviewRequest(domain, pack_rows(list(map(pack_row, seen))), policy)
+            )
             for domain, (seen, policy) in _by_domain(found.dmarc).items()
         ]
     finally:
@@ -221,8 +225,8 @@ def describe_overviews(shown: Iterable[ShownOverview]) -> Iterator[Line]:
         yield Painted(known.domain, BOLD), f"  {days}  policy {known.policy or 'unknown'}"
         reporters = ", ".join(list(known.reporters)[:10])
         yield f"  {known.messages} messages, {known.passing} pass; reported by {reporters}"
-        forwarded = f" ({known.forwarded} of them were forwarded)" if known.forwarded else ""
-        yield f"  p=reject would stop {known.failing} of them{forwarded}"
+        yield f"  {describe_numbers(as_json(render_split(known.mail)))}"
+        yield f"  p=reject would stop {known.stopped.total} of them"
         for sender in overview.senders:
             yield from _describe_sender(sender)
 

@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -153,18 +153,19 @@ def describe_plan(plan: dict[str, Any]) -> Iterator[Line]:
             f" {_count(plan['daysWithReports'], 'day')} from {plan['firstDay']} to"
             f" {plan['lastDay']}"
         )
-        for simulation in plan["simulations"]:
-            yield (
-                f"  p={simulation['policy']} would have stopped {simulation['mine']} of yours,"
-                f" {simulation['undecided']} of undecided senders,"
-                f" {simulation['notMine']} of others"
-            )
+        for one in plan["simulations"]:
+            yield (f"  p={one['policy']} would have stopped {describe_numbers(one['stopped'])}")
     for number, step in enumerate(plan["steps"], 1):
         yield ""
         yield from _describe_step(plan["domain"], number, step)
     yield ""
     yield from (("  ", Painted(doubt, YELLOW)) for doubt in plan["doubts"])
     yield from _describe_result(plan)
+
+
+def describe_numbers(numbers: Mapping[str, int]) -> str:
+    """Return numbers with their names: ``40 yours, 2 unknown``."""
+    return ", ".join(f"{number} {name}" for name, number in numbers.items())
 
 
 _TITLES = {

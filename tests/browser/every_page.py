@@ -354,7 +354,7 @@ def _fill_reports(filled: Filled, watched: Watched) -> None:
         client.sendmail(
             "", [address.replace("dmarc-", "fbl-")], signer_of("google.com").sign(complaint)
         )
-    counted = page.get_by_text("counted", exact=True)
+    counted = page.get_by_text("processed", exact=True)
     watched.go_until("/reports", lambda: counted.count() > len(RECEIVERS))
     filled.scenes += [
         Scene("reports", "/reports"),

@@ -15,6 +15,7 @@ from mailcheck.checks.receiver_reports.aggregate import (
     parse_aggregate_report,
 )
 from mailcheck.checks.receiver_reports.limits import MAX_COUNT
+from mailcheck.checks.receiver_reports.overview import overview_of
 from mailcheck.checks.receiver_reports.reading import (
     RejectedDocument,
     read_report_file,
@@ -28,7 +29,6 @@ from mailcheck.checks.receiver_reports.senders import (
     advise,
     explain,
     find_cause,
-    overview_of,
     rows_of_report,
 )
 from mailcheck.checks.receiver_reports.tls import TlsReport, parse_tls_report, sessions_of
@@ -376,7 +376,7 @@ def corpus_overview(hosts: dict[str, str]) -> tuple[Sender, ...]:
     overview = overview_of("example.org", seen, "none", hosts)
     assert overview.messages == sum(messages for _, _, messages, *_ in REPORTERS)
     assert overview.failing == sum(failing for _, _, _, failing, *_ in REPORTERS)
-    assert overview.forwarded == 4
+    assert overview.mail.forwarded == 4
     assert next(iter(overview.reporters)) == "Sample Reporter"
     return overview.senders
 

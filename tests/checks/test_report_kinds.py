@@ -15,21 +15,15 @@ from mailcheck.checks.receiver_reports.aggregate import (
     read_address,
 )
 from mailcheck.checks.receiver_reports.feedback import NoReport, read_feedback_mail
-from mailcheck.checks.receiver_reports.plan import (
-    Proposal,
-    StepKind,
-    count_mail,
-    find_steps,
-    find_together,
-)
+from mailcheck.checks.receiver_reports.origins import count_mail, find_together
+from mailcheck.checks.receiver_reports.overview import Overview, overview_of
+from mailcheck.checks.receiver_reports.plan import Proposal, StepKind, find_steps
 from mailcheck.checks.receiver_reports.senders import (
     Cause,
-    Overview,
     ReportedRow,
     advise,
     advise_owner,
     explain,
-    overview_of,
     pack_row,
     pack_rows,
 )

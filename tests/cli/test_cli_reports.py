@@ -27,10 +27,11 @@ def test_dmarc_reports_are_read_without_a_daemon(tmp_path: Path) -> None:
     mail.write_bytes(report_mail(gzipped(document("yahoo.xml")), "application/gzip", "r.xml.gz"))
     found = run_command("dmarc", "--offline", FILES[0], str(mail), FILES[2])
     assert found.status == 1
-    assert found.lines[:3] == [
+    assert found.lines[:4] == [
         "example.org  2026-11-19 to 2026-11-19  policy none",
         "  207 messages, 151 pass; reported by google.com, GMX, Yahoo",
-        "  p=reject would stop 56 of them (3 of them were forwarded)",
+        "  151 yours, 53 unknown, 3 forwarded, 0 forged",
+        "  p=reject would stop 53 of them",
     ]
     assert "  newsmill.example  41 of 41 fail" in found.lines
     assert found.errors == ""
@@ -42,7 +43,8 @@ def test_dmarc_as_json() -> None:
     shape = json.loads(found.output)
     assert set(shape) == set(DmarcFiles.__struct_encode_fields__)
     (domain,) = shape["domains"]
-    assert (domain["messages"], domain["stoppedByReject"], domain["forwarded"]) == (207, 56, 3)
+    assert (domain["messages"], domain["failing"], domain["stoppedByReject"]) == (207, 56, 53)
+    assert domain["mail"] == {"yours": 151, "unknown": 53, "forwarded": 3, "forged": 0}
     assert [one["messages"] for one in shape["reports"]] == [123, 41, 43]
     assert domain["senders"][0]["cause"] == "own-spf"
 

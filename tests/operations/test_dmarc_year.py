@@ -114,7 +114,7 @@ def test_publishing_early_loses_the_mail_that_the_plan_announces(owner: Owner) -
     plan = owner.plan()
     quarantine = plan["simulations"][0]
     # Each day 50 and 20 messages of the two broken senders.
-    assert (quarantine["policy"], quarantine["mine"]) == ("quarantine", 20 * 70)
+    assert (quarantine["policy"], quarantine["stopped"]["yours"]) == ("quarantine", 20 * 70)
     # Of the forwarder only mail without an intact signature of the domain.
     assert {one["sender"]: one["messages"] for one in quarantine["senders"]} == {
         "mailchimp": 20 * 50,

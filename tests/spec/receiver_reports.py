@@ -53,6 +53,8 @@ FEEDBACK = record(
     },
 )
 
+SPLIT = record({"yours": COUNT, "unknown": COUNT, "forwarded": COUNT, "forged": COUNT})
+
 REPORT = record(
     {
         "id": WORD,
@@ -145,8 +147,9 @@ REPORTS_DMARC = shape(
             "messages": COUNT,
             "passing": COUNT,
             "failing": COUNT,
+            "mail": SPLIT,
             "stoppedByReject": COUNT,
-            "forwarded": COUNT,
+            "days": array(record({"firstDay": WORD, "mail": SPLIT})),
             "reporters": array(record({"name": WORD, "messages": COUNT})),
             "senders": array(
                 record(
@@ -265,6 +268,7 @@ DMARC_PLAN = shape(
             "lastDay": or_null(WORD),
             "messages": COUNT,
             "failing": COUNT,
+            "mail": SPLIT,
             "policy": or_null(_POLICY),
             "nextPolicy": or_null(_POLICY),
             "record": or_null(_RECORD),
@@ -289,10 +293,7 @@ DMARC_PLAN = shape(
                     {
                         "policy": _POLICY,
                         "record": _RECORD,
-                        "mine": COUNT,
-                        "undecided": COUNT,
-                        "notMine": COUNT,
-                        "forwarded": COUNT,
+                        "stopped": SPLIT,
                         "senders": array(
                             record(
                                 {

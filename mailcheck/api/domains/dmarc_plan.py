@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from mailcheck.api.domains.findings import DnsRecord, render_record
-from mailcheck.api.domains.receiver_reports import format_day
+from mailcheck.api.domains.receiver_reports import SplitOfMail, format_day, render_split
 from mailcheck.api.shapes import ABSENT, Absent, Count, Shape, Texts, doc
 from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.receiver_reports import plan as facts
@@ -29,10 +29,7 @@ class SimulatedPolicy(Shape):
 
     policy: Policy
     record: Annotated[DnsRecord, doc("the simulated record; see `record` of the plan")]
-    mine: Annotated[int, doc("stopped messages of your senders", ge=0)]
-    undecided: Annotated[int, doc("stopped messages of undecided senders", ge=0)]
-    not_mine: Annotated[int, doc("stopped messages of others", ge=0)]
-    forwarded: Annotated[int, doc("the forwarded messages among them", ge=0)]
+    stopped: Annotated[SplitOfMail, doc("whose the stopped messages are")]
     senders: Annotated[tuple[StoppedSender, ...], doc("most messages first, at most 100")]
 
 
@@ -74,6 +71,7 @@ class DmarcPlan(Shape):
     last_day: str | None
     messages: Count
     failing: Count
+    mail: Annotated[SplitOfMail, doc("whose all messages are, as in the overview")]
     policy: Annotated[Policy | None, doc("policy that receivers apply now; null: undetermined")]
     next_policy: Annotated[Policy | None, doc("null: undetermined, or no stricter one exists")]
     record: Annotated[DnsRecord | None, doc("record to publish now; null: it is not safe yet")]
@@ -100,6 +98,7 @@ def render_plan(plan: PolicyPlan) -> DmarcPlan:
         last_day=last,
         messages=plan.messages,
         failing=plan.failing,
+        mail=render_split(plan.mail),
         policy=plan.policy,
         next_policy=plan.target,
         record=None if plan.record is None else render_record(plan.record),
@@ -130,10 +129,7 @@ def _simulation(one: facts.Simulation) -> SimulatedPolicy:
     return SimulatedPolicy(
         policy=one.policy,
         record=render_record(one.record),
-        mine=one.mine,
-        undecided=one.undecided,
-        not_mine=one.not_mine,
-        forwarded=one.forwarded,
+        stopped=render_split(one.stopped),
         senders=tuple(
             StoppedSender(loss.key, loss.name, loss.decision, loss.messages)
             for loss in one.losses[:MOST_LOSSES]

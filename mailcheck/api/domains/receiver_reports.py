@@ -18,6 +18,7 @@ from mailcheck.api.shapes import ABSENT, Absent, Always, Count, Shape, Texts, Ti
 from mailcheck.checks.receiver_reports import senders as facts
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport
 from mailcheck.checks.receiver_reports.complaints import FeedbackSums
+from mailcheck.checks.receiver_reports.origins import MailSplit
 from mailcheck.checks.receiver_reports.senders import MAX_SENDERS, Cause
 from mailcheck.checks.receiver_reports.tls import TlsReport, explain_failure
 from mailcheck.core.domains.receiver_reports import (
@@ -100,6 +101,27 @@ class Reporter(Shape):
 NextPage = Annotated[int | None, doc("`page` of the next request; null: this is the last page")]
 
 
+class SplitOfMail(Shape):
+    """Numbers of messages by whose they are. Each message is counted once."""
+
+    yours: Annotated[int, doc("they pass, or fail and their sender is yours", ge=0)]
+    unknown: Annotated[int, doc("they fail, and nothing is decided about their sender", ge=0)]
+    forwarded: Annotated[int, doc("they fail because they were forwarded", ge=0)]
+    forged: Annotated[int, doc("they fail, and their sender is not yours", ge=0)]
+
+
+def render_split(split: MailSplit) -> SplitOfMail:
+    """Render whose messages are."""
+    return SplitOfMail(split.yours, split.unknown, split.forwarded, split.forged)
+
+
+class MailOfDays(Shape):
+    """Whose the mail of a day is, or of several days."""
+
+    first_day: str
+    mail: SplitOfMail
+
+
 class DmarcOverview(Shape):
     """Summary of the DMARC reports about a domain; unknown senders come first."""
 
@@ -110,8 +132,12 @@ class DmarcOverview(Shape):
     messages: Count
     passing: Count
     failing: Count
+    mail: Annotated[SplitOfMail, doc("whose all messages are")]
     stopped_by_reject: Annotated[int, doc("messages that p=reject would stop today", ge=0)]
-    forwarded: Annotated[int, doc("the forwarded messages among them", ge=0)]
+    days: Annotated[
+        tuple[MailOfDays, ...],
+        doc("the messages by days: each day, or spans of 7 days in over 31, and of 28 in over 100"),
+    ]
     reporters: Annotated[tuple[Reporter, ...], doc("for all senders, at most 200")]
     senders: Annotated[tuple[ReportSender, ...], doc("one page of the senders")]
     next_page: NextPage
@@ -202,8 +228,11 @@ def render_overview(shown: ShownOverview, page: int = 1, limit: int = MAX_SENDER
         messages=known.messages,
         passing=known.passing,
         failing=known.failing,
-        stopped_by_reject=known.failing,
-        forwarded=known.forwarded,
+        mail=render_split(known.mail),
+        stopped_by_reject=known.stopped.total,
+        days=tuple(
+            MailOfDays(format_day(one.first_day), render_split(one.mail)) for one in known.days
+        ),
         reporters=tuple(Reporter(name, count) for name, count in known.reporters.items()),
         senders=tuple(_sender(sender, shown.feedback) for sender in shown.senders),
         next_page=_next_page(page, limit, shown.total),

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from mailcheck.api.domains.blocklists import Weight, explain_unqueried, render_blocklist_check
 from mailcheck.api.domains.findings import DomainFinding, render_findings, render_record
 from mailcheck.api.domains.mx import MailHost, render_mx_check, render_mx_undetermined
+from mailcheck.api.domains.receiver_reports import SplitOfMail, render_split
 from mailcheck.api.domains.reputation import (
     UngradedReputation,
     render_reputation,
@@ -277,6 +278,7 @@ class ReportsResult(Shape):
     hint: Hint
     domains: Texts
     reported: tuple[ReportRow, ...]
+    mail: Annotated[SplitOfMail | Absent, doc("whose the messages of DMARC reports are")] = ABSENT
     sources: tuple[ReportsFrom, ...] | Absent = ABSENT
     next_page: int | Absent = ABSENT
     plan: PlanOfPolicy | Absent = ABSENT
@@ -293,6 +295,7 @@ def render_policy_plan(
         hint=None if is_decided else f"a person decides on the page of the domain, or with: {ways}",
         domains=_known(domains),
         reported=tuple(map(_missing_step, plan.steps[:MOST_SENDERS])),
+        mail=render_split(plan.mail) if plan.messages else ABSENT,
         plan=PlanOfPolicy(
             plan.state,
             plan.policy,
@@ -368,6 +371,7 @@ def render_reports(
             *(_failure(result) for result in results if result.sessions.result),
             *(_campaign(campaign) for campaign in campaigns if campaign.complaints),
         ),
+        mail=render_split(shown.overview.mail) if shown and shown.overview.messages else ABSENT,
         sources=tuple(_sources(shown, tls)) or ABSENT,
         next_page=page + 1 if page * MOST_SENDERS < total else ABSENT,
     )

@@ -99,8 +99,15 @@ class Row(Struct, frozen=True):
         return PASS in (self.dkim, self.spf)
 
 
-PASSING_PATTERNS = tuple(f'%"{name}":"{PASS}"%' for name in ("dkim", "spf"))
+_PASSING = tuple(f'"{name}":"{PASS}"' for name in ("dkim", "spf"))
+
+PASSING_PATTERNS = tuple(f"%{one}%" for one in _PASSING)
 """SQL patterns of the JSON of rows that pass. Quotes in texts are escaped, so no text matches."""
+
+
+def has_passed(result: str) -> bool:
+    """Return whether a row passes, from its JSON."""
+    return any(one in result for one in _PASSING)
 
 
 class PublishedPolicy(Struct, frozen=True):

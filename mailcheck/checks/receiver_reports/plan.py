@@ -17,22 +17,19 @@ from mailcheck.checks.dmarc.record import PREFIX, VERSION, Policy, PolicyRecord
 from mailcheck.checks.dns_answers import Answers, Presence
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.checks.overlay import Change, Overlay
-from mailcheck.checks.receiver_reports.aggregate import PASS
-from mailcheck.checks.receiver_reports.senders import (
-    Cause,
-    JudgedRow,
-    Sender,
-    group_by_sender,
-    summarize_sender,
-    unpack_rows,
+from mailcheck.checks.receiver_reports.origins import (
+    Decisions,
+    MailSplit,
+    SenderMail,
+    count_stopped,
+    decision_about,
+    find_origins,
+    find_together,
+    split_stopped,
 )
+from mailcheck.checks.receiver_reports.senders import Cause, Sender
 from mailcheck.checks.tags.tag_lists import parse_tag_list
-from mailcheck.core.domains.receiver_reports import (
-    MIN_DAYS,
-    OTHER_SENDERS,
-    Coverage,
-    SenderDecision,
-)
+from mailcheck.core.domains.receiver_reports import MIN_DAYS, Coverage, SenderDecision
 from mailcheck.core.instants import DAY, Instant
 
 MIN_MESSAGES = 100
@@ -41,77 +38,8 @@ MIN_MESSAGES = 100
 MAX_SILENCE = 4 * DAY
 """Maximum age of the newest day with reports. Receivers report a day on the next one or two."""
 
-SMALL = 10
-"""Maximum number of failing messages of a sender that is decided about together with others."""
-
-SMALL_SHARE = 1_000
-"""A sender is also small with one failing message in this number of all messages."""
-
 MAX_AUTHORS = 20
 """Maximum number of From domains whose policy is evaluated. The strictest one counts for more."""
-
-
-MAX_ALONE = 5
-"""Maximum number of unknown senders without any passing domain that are decided about one by
-one."""
-
-_LIKE_FORGED = (
-    *(Cause.NOTHING, Cause.UNSIGNED, Cause.OWN_SPF, Cause.OWN_SPF_BROKEN, Cause.OWN_SPF_ABSENT),
-    Cause.OWN_SIGNATURE,
-)
-
-
-class SenderMail(Struct, frozen=True):
-    """The mail of a sender, counted for a simulation. The counts are by From domain.
-
-    ``failing`` failed and were not forwarded. ``relayed`` were forwarded and failed, and their
-    receivers did not say that they knew it. ``unanswered`` have no result, or failed because a
-    receiver got no DNS answer, which is repeated when the mail is sent again. ``signed`` and
-    ``unsigned`` count messages that passed with a DKIM signature, and by SPF alone.
-    """
-
-    sender: Sender
-    failing: Mapping[str, int]
-    relayed: Mapping[str, int]
-    unanswered: int
-    signed: int
-    unsigned: int
-
-    @property
-    def lost(self) -> int:
-        """Number of messages that a policy for all From domains would stop."""
-        return sum(self.failing.values()) + sum(self.relayed.values())
-
-
-def count_mail(packed: bytes, hosts: Mapping[str, str]) -> list[SenderMail]:
-    """Count the mail of each sender, those with most failing messages first."""
-    grouped = group_by_sender(unpack_rows(packed), hosts)
-    counted = [_count(summarize_sender(who, some, hosts), some) for who, some in grouped.items()]
-    return sorted(counted, key=lambda one: (-one.lost, -one.sender.messages, one.sender.key))
-
-
-def _count(sender: Sender, judged: Sequence[JudgedRow]) -> SenderMail:
-    failing: Counter[str] = Counter()
-    relayed: Counter[str] = Counter()
-    others: Counter[str] = Counter()
-    for row, found in judged:
-        author = row.row.header_from
-        if found.cause is Cause.PASSES:
-            others["signed" if row.row.dkim == PASS else "unsigned"] += row.messages
-        elif found.cause in (Cause.NO_ANSWER, Cause.NO_RESULT):
-            others["unanswered"] += row.messages
-        elif found.cause is not Cause.FORWARDED:
-            failing[author] += row.messages
-        elif not row.row.reasons:  # otherwise the receiver makes an exception
-            relayed[author] += row.messages
-    return SenderMail(
-        sender,
-        failing,
-        relayed,
-        others["unanswered"],
-        others["signed"],
-        unsigned=others["unsigned"],
-    )
 
 
 def find_authors(mail: Iterable[SenderMail]) -> list[str]:
@@ -139,6 +67,10 @@ class Proposal(Struct, frozen=True):
             return self.policies[author]
         known = [policy for policy in self.policies.values() if policy is not None]
         return max((self.policy, *known), key=lambda one: one.strictness)
+
+    def stops(self, author: str) -> bool:
+        """Return whether failing mail from a domain is stopped."""
+        return self.policy_for(author) is not Policy.NONE
 
 
 def effective_policy(verdict: DmarcVerdict) -> Policy:
@@ -213,57 +145,12 @@ class Loss(Struct, frozen=True):
 
 
 class Simulation(Struct, frozen=True):
-    """The effect of a policy on past mail. ``losses`` has the senders with stopped mail.
-
-    The counts are messages of own senders, of undecided senders, and of
-    others. ``forwarded`` is the part of all of them that was forwarded.
-    """
+    """The effect of a policy on past mail: the stopped messages, and the senders with most."""
 
     policy: Policy
     record: RecordToPublish
-    mine: int
-    undecided: int
-    not_mine: int
-    forwarded: int
+    stopped: MailSplit
     losses: tuple[Loss, ...]
-
-
-Decisions = Mapping[str, SenderDecision]
-
-
-def find_together(mail: Iterable[SenderMail], total: int) -> frozenset[str]:
-    """Return the keys of the senders that are decided about together.
-
-    These are unknown senders with little mail. If many unknown senders have mail for which no
-    domain passes, it is forged by many addresses, and all of these senders are among them.
-    """
-    unknown = [sender for sender in mail if sender.lost and _is_unknown(sender.sender)]
-    forging = [sender for sender in unknown if sender.sender.cause in _LIKE_FORGED]
-    crowd = forging if len(forging) > MAX_ALONE else []
-    small = [sender for sender in unknown if is_small(sender, total)]
-    return frozenset(sender.sender.key for sender in (*small, *crowd))
-
-
-def is_small(one: SenderMail, total: int) -> bool:
-    """Return whether a sender is unknown and has little mail."""
-    return _is_unknown(one.sender) and one.lost <= max(SMALL, total // SMALL_SHARE)
-
-
-def _is_unknown(sender: Sender) -> bool:
-    return not sender.is_known and sender.service is None
-
-
-def decision_about(
-    one: SenderMail, decisions: Decisions, together: Container[str]
-) -> SenderDecision | None:
-    """Return the decision about a sender, or the one about all that are decided about together.
-
-    :param together: the keys that `find_together` returns.
-    """
-    own = decisions.get(one.sender.key)
-    if own is None and one.sender.key in together:
-        return decisions.get(OTHER_SENDERS)
-    return own
 
 
 def simulate_policy(
@@ -273,35 +160,28 @@ def simulate_policy(
 
     An undetermined policy counts as if it stopped mail.
     """
-    losses, counts = [], Counter[SenderDecision | None]()
     together = find_together(mail, total)
-    forwarded = 0
-    for sender in mail:
-        relayed = _stopped(sender.relayed, proposal)
-        stopped = _stopped(sender.failing, proposal) + relayed
-        if not stopped:
-            continue
-        decision = decision_about(sender, decisions, together)
-        losses.append(Loss(sender.sender.key, sender.sender.name, decision, stopped))
-        counts[decision] += stopped
-        forwarded += relayed
+    losses = [
+        Loss(
+            sender.sender.key,
+            sender.sender.name,
+            decision_about(sender, decisions, together),
+            stopped,
+        )
+        for sender in mail
+        if (stopped := _stopped(sender, proposal))
+    ]
     return Simulation(
         proposal.policy,
         proposal.record,
-        counts[SenderDecision.MINE],
-        counts[None],
-        counts[SenderDecision.NOT_MINE],
-        forwarded=forwarded,
-        losses=tuple(sorted(losses, key=lambda one: -one.messages)),
+        split_stopped(mail, find_origins(mail, decisions), proposal.stops),
+        tuple(sorted(losses, key=lambda one: -one.messages)),
     )
 
 
-def _stopped(counts: Mapping[str, int], proposal: Proposal) -> int:
-    return sum(
-        number
-        for author, number in counts.items()
-        if proposal.policy_for(author) is not Policy.NONE
-    )
+def _stopped(sender: SenderMail, proposal: Proposal) -> int:
+    counts = (sender.failing, sender.relayed)
+    return sum(count_stopped(by_author, proposal.stops) for by_author in counts)
 
 
 class StepKind(Enum):
@@ -342,7 +222,7 @@ def find_steps(
     undecided, own, small = [], [], []
     together = find_together(mail, total)
     for sender in mail:
-        stopped = _stopped(sender.failing, proposal) + _stopped(sender.relayed, proposal)
+        stopped = _stopped(sender, proposal)
         decision = decision_about(sender, decisions, together)
         if not stopped or decision is SenderDecision.NOT_MINE:
             continue

@@ -34,7 +34,7 @@ from mailcheck.checks.receiver_reports.services import (
     find_service_of_host,
 )
 from mailcheck.core.domains.receiver_reports import day_of
-from mailcheck.core.instants import BEGINNING, DAY, Instant
+from mailcheck.core.instants import Instant
 
 MAX_NAMED = 3
 """Maximum number of selectors or domains in a sentence."""
@@ -181,30 +181,6 @@ class Sender(Struct, frozen=True):
         return find_service_by_id(self.key)
 
 
-class Overview(Struct, frozen=True):
-    """Summary of the reports about a domain; unauthorized senders come first.
-
-    ``senders`` are the first `MAX_SENDERS`, but the numbers count all of them. ``policy`` is the
-    last one that receivers found. ``failing`` is also the number of messages that ``p=reject``
-    would stop; ``forwarded`` is the part of them that was forwarded.
-    """
-
-    domain: str
-    messages: int
-    failing: int
-    forwarded: int
-    policy: str
-    begins_at: Instant
-    ends_at: Instant
-    reporters: Mapping[str, int]
-    senders: tuple[Sender, ...]
-
-    @property
-    def passing(self) -> int:
-        """The number of messages that pass."""
-        return self.messages - self.failing
-
-
 def rows_of_report(report: AggregateReport, reporter: str) -> Iterable[ReportedRow]:
     """Return the rows of a report."""
     day = day_of(report.begins_at)
@@ -337,19 +313,6 @@ def find_addresses_to_resolve(packed: bytes) -> list[str]:
     return [address for address, _ in counts.most_common(MAX_RESOLVED)]
 
 
-def summarize_page(
-    domain: str, packed: bytes, policy: str, hosts: Mapping[str, str], span: tuple[int, int]
-) -> tuple[Overview, int]:
-    """Return an overview with one page of its senders, and the number of all senders.
-
-    :param span: index of the first sender of the page, and of the first one after it.
-    """
-    whole = overview_of(domain, unpack_rows(packed), policy, hosts)
-    reporters = dict(list(whole.reporters.items())[:MAX_REPORTERS])
-    page = replace(whole, senders=whole.senders[slice(*span)], reporters=reporters)
-    return page, len(whole.senders)
-
-
 class JudgedResults(Struct, frozen=True):
     """Conclusions from a row that do not depend on its address.
 
@@ -390,31 +353,6 @@ JudgedRow = tuple[ReportedRow, JudgedResults]
 
 Identity = tuple[str, str]
 """Key and name of a sender."""
-
-
-def overview_of(
-    domain: str, seen: Sequence[ReportedRow], policy: str, hosts: Mapping[str, str]
-) -> Overview:
-    """Summarize rows; ``hosts`` are the known reverse DNS names of addresses."""
-    reporters: Counter[str] = Counter()
-    for row in seen:
-        reporters[row.reporter] += row.messages
-    by_sender = group_by_sender(seen, hosts)
-    judged = [pair for some in by_sender.values() for pair in some]
-    ordered = sorted((_sort_key(who, some), who) for who, some in by_sender.items())
-    return Overview(
-        domain=domain,
-        messages=reporters.total(),
-        failing=_sum(judged, lambda found: found.cause is not Cause.PASSES),
-        forwarded=_sum(judged, lambda found: found.cause is Cause.FORWARDED),
-        policy=policy,
-        begins_at=min((seen_row.first_day for seen_row in seen), default=BEGINNING),
-        ends_at=Instant(max((seen_row.last_day for seen_row in seen), default=Instant(-DAY)) + DAY),
-        reporters=dict(reporters.most_common()),
-        senders=tuple(
-            summarize_sender(who, by_sender[who], hosts) for _, who in ordered[:MAX_SENDERS]
-        ),
-    )
 
 
 def group_by_sender(
@@ -501,13 +439,6 @@ def _as_relayed(judged: JudgedResults) -> JudgedResults:
     if judged.cause not in _OF_UNSIGNED or not judged.is_unsigned:
         return judged
     return replace(judged, cause=Cause.FORWARDED)
-
-
-def _sort_key(who: Identity, judged: Sequence[JudgedRow]) -> tuple[bool, bool, int, int, Identity]:
-    """Return the sort key: unknown failing senders first, then by failing and by all messages."""
-    messages = sum(row.messages for row, _ in judged)
-    failing = _sum(judged, lambda found: found.cause is not Cause.PASSES)
-    return (not failing, failing < messages, -failing, -messages, who)
 
 
 def _identify(source: str, judged: Sequence[JudgedRow], hosts: Mapping[str, str]) -> Identity:

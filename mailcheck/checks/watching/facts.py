@@ -26,7 +26,7 @@ from mailcheck.checks.hosts.registration import RegistrationVerdict
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe, evaluate_starttls
 from mailcheck.checks.hosts.tls_rpt import TlsRptVerdict
-from mailcheck.checks.receiver_reports.plan import (
+from mailcheck.checks.receiver_reports.origins import (
     Decisions,
     SenderMail,
     decision_about,

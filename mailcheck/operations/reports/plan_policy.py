@@ -10,16 +10,21 @@ from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
 from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.dns_answers import Answers, Presence
 from mailcheck.checks.findings import RecordToPublish, Severity
-from mailcheck.checks.hosts.mx import evaluate_mx
 from mailcheck.checks.overlay import Change, Overlay, build_zone
+from mailcheck.checks.receiver_reports.origins import (
+    MailSplit,
+    SenderMail,
+    count_mail,
+    decide_without_mail,
+    find_origins,
+    split_mail,
+)
 from mailcheck.checks.receiver_reports.plan import (
     PlanState,
     PlanStep,
     Proposal,
-    SenderMail,
     Simulation,
     StepKind,
-    count_mail,
     effective_policy,
     find_authors,
     find_doubts,
@@ -39,8 +44,6 @@ from mailcheck.checks.receiver_reports.senders import (
     pack_rows,
 )
 from mailcheck.checks.receiver_reports.services import RecordUse, ServiceRecord
-from mailcheck.checks.scoring.no_mail import uses_no_mail
-from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.mail import evaluate_spf_of_mail
 from mailcheck.core.domains.receiver_reports import Coverage, ReportKind, SenderDecision
 from mailcheck.core.identifiers import AccountId
@@ -103,7 +106,8 @@ class PolicyPlan(Struct, frozen=True):
     """The plan of a domain.
 
     ``policy`` is the policy that receivers apply now, and ``target`` the next one; `None` if they
-    could not be determined or there is none. ``record`` is set if it is safe to publish.
+    could not be determined or there is none. ``mail`` are all messages. ``record`` is set if it is
+    safe to publish.
     ``doubts`` say why the reports do not show enough.
     """
 
@@ -112,6 +116,7 @@ class PolicyPlan(Struct, frozen=True):
     coverage: Coverage
     messages: int
     failing: int
+    mail: MailSplit
     state: PlanState
     policy: Policy | None
     target: Policy | None
@@ -203,11 +208,11 @@ class PlanPolicy:
         coverage = await self._store.coverage(account_id, domain, since)
         evaluator = DnsEvaluator.starting_now(self._resolver, self._clock)
         verdict = await evaluator.evaluate(partial(evaluate_dmarc, domain))
-        is_silent = await self._uses_no_mail(evaluator, domain, mail)
+        is_silent = not any(sender.sender.passing for sender in mail)
+        is_silent = is_silent and await self._senders.uses_no_mail(domain)
         doubts = [] if is_silent else list(find_doubts(coverage, total, days, now))
         if is_silent:
-            forged = dict.fromkeys((sender.sender.key for sender in mail), SenderDecision.NOT_MINE)
-            decisions = {**forged, **decisions}
+            decisions = decide_without_mail(mail, decisions)
         if found.is_cut:
             doubts.append(f"The reports have over {MOST_ROWS} different rows: choose fewer days.")
         steps = await self._find_record_steps(account_id, domain, verdict)
@@ -236,6 +241,7 @@ class PlanPolicy:
             coverage=coverage,
             messages=total,
             failing=sum(sender.sender.failing for sender in mail),
+            mail=split_mail(mail, find_origins(mail, decisions)),
             state=state,
             policy=effective_policy(verdict) if is_known else None,
             target=target if is_known else None,
@@ -244,22 +250,6 @@ class PlanPolicy:
             steps=tuple(steps),
             doubts=tuple(doubts),
         )
-
-    async def _uses_no_mail(
-        self, evaluator: DnsEvaluator, domain: str, mail: Sequence[SenderMail]
-    ) -> bool:
-        """Return whether a domain declares that it uses no mail, and no reported mail passes.
-
-        All mail in its name is then forged, and the number of reports does not matter.
-        """
-        if any(sender.signed or sender.unsigned for sender in mail):
-            return False
-
-        def judge(answers: Answers) -> bool:
-            mx = evaluate_mx(domain, answers, allow_private=True)
-            return uses_no_mail(evaluate_spf(domain, answers), mx)
-
-        return await evaluator.evaluate(judge)
 
     async def _propose(
         self,

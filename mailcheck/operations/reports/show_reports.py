@@ -6,7 +6,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mailcheck.checks.receiver_reports.aggregate import has_passed
 from mailcheck.checks.receiver_reports.complaints import FeedbackSums, PackedFeedback
+from mailcheck.checks.receiver_reports.overview import OverviewRequest, pack_counts
+from mailcheck.checks.receiver_reports.senders import pack_rows
 from mailcheck.checks.receiver_reports.tls import TlsSessions
 from mailcheck.core.domains.receiver_reports import (
     FEEDBACK,
@@ -32,6 +35,7 @@ from mailcheck.store.domains.report_store import (
     ReportPage,
     ReportSource,
     ReportStore,
+    SumOfRows,
     TlsSource,
 )
 from mailcheck.store.mail_store import MailStore
@@ -39,8 +43,16 @@ from mailcheck.store.mail_store import MailStore
 MOST_ROWS = 20_000
 """Maximum number of different rows in one overview, the most frequent first."""
 
+MOST_COUNTS = 50_000
+"""Maximum number of rows by days in one overview, the most frequent first."""
+
 MOST_FEEDBACK = 5_000
 """Maximum number of different rows of failure reports, and of complaints, in one overview."""
+
+
+def width_of_days(days: int) -> int:
+    """Return the number of days that are counted together in a period, so that it has few parts."""
+    return 1 if days <= 31 else 7 if days <= 100 else 28
 
 
 class TlsSum(Struct, frozen=True):
@@ -143,17 +155,40 @@ class ShowReports:
         page: int = 1,
     ) -> ShownOverview:
         """Return a page of the senders that used a domain in the last days."""
-        kind, since = ReportKind.DMARC, self._since(days)
+        kind, since = ReportKind.DMARC, self.since(days)
         found = await self._store.sums(account_id, kind, domain, since, MOST_ROWS)
         rows = [
             (total.result, total.amount, total.reporter, total.first_day, total.last_day)
             for total in found
         ]
-        policy = await self._store.policy(account_id, domain)
-        span = ((page - 1) * limit, page * limit)
-        decisions = await self._decisions.of_domain(account_id, domain)
-        shown = await self._senders.summarize(domain, rows, policy, account_id, span, decisions)
+        # Passing rows are the last ones.
+        is_silent = bool(found) and len(found) < MOST_ROWS and not has_passed(found[-1].result)
+        request = OverviewRequest(
+            domain,
+            pack_rows(rows),
+            policy=await self._store.policy(account_id, domain),
+            decisions=await self._decisions.of_domain(account_id, domain),
+            span=((page - 1) * limit, page * limit),
+            is_without_mail=is_silent and await self._senders.uses_no_mail(domain),
+            counts=await self._count_days(account_id, domain, days, found),
+        )
+        shown = await self._senders.summarize(request, account_id)
         return replace(shown, feedback=await self._sum_feedback(account_id, domain, since))
+
+    async def _count_days(
+        self, account_id: AccountId, domain: str, days: int, found: Sequence[SumOfRows]
+    ) -> bytes:
+        """Return the messages of each row by days, packed for another process."""
+        since, width = self.since(days), DAY * width_of_days(days)
+        index = {one.result: number for number, one in enumerate(found)}
+        counts = await self._store.days(account_id, domain, since, width, MOST_COUNTS)
+        return pack_counts(
+            [
+                (index[one.result], one.first_day, one.amount)
+                for one in counts
+                if one.result in index
+            ]
+        )
 
     async def feedback(
         self,
@@ -168,7 +203,7 @@ class ShowReports:
 
         :param sums: the numbers, if the caller has them already.
         """
-        since = self._since(days)
+        since = self.since(days)
         if sums is None:
             sums = await self._sum_feedback(account_id, domain, since)
         found = await self._store.feedback(account_id, domain, since, limit, (page - 1) * limit)
@@ -195,7 +230,7 @@ class ShowReports:
     ) -> TlsOverview:
         """Return the TLS results of the last days for mail to a domain."""
         found = await self._store.tls_page(
-            account_id, domain, self._since(days), limit, (page - 1) * limit
+            account_id, domain, self.since(days), limit, (page - 1) * limit
         )
         decode = msgspec.json.Decoder(TlsSessions).decode
         return TlsOverview(
@@ -211,7 +246,8 @@ class ShowReports:
             sources=found.sources,
         )
 
-    def _since(self, days: int) -> Instant:
+    def since(self, days: int) -> Instant:
+        """Return the first day of the last days, which is counted with today."""
         now = self._now()
         return Instant(now - now % DAY - days * DAY)
 

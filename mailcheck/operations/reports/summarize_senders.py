@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from types import MappingProxyType
 
 from msgspec import Struct
 
@@ -10,6 +9,7 @@ from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dns_answers import Answers, Presence
 from mailcheck.checks.dnsbl.listings import ListingStatus
 from mailcheck.checks.findings import RecordToPublish
+from mailcheck.checks.hosts.mx import evaluate_mx
 from mailcheck.checks.hosts.reverse_dns import evaluate_reverse_dns
 from mailcheck.checks.mail_domains import registrable_domain
 from mailcheck.checks.overlay import Change, Overlay, build_zone
@@ -21,20 +21,21 @@ from mailcheck.checks.receiver_reports.complaints import (
     pack_feedback,
     sum_packed_feedback,
 )
-from mailcheck.checks.receiver_reports.senders import (
-    MAX_SENDERS,
-    Cause,
+from mailcheck.checks.receiver_reports.overview import (
     Overview,
-    PackedRow,
+    OverviewRequest,
+    summarize_page,
+)
+from mailcheck.checks.receiver_reports.senders import (
+    Cause,
     Sender,
     advise,
     explain,
     find_addresses_to_resolve,
-    pack_rows,
-    summarize_page,
 )
 from mailcheck.checks.receiver_reports.services import RecordUse, SendingService
 from mailcheck.checks.scoring.domain_outcome import policies_of, trees_of
+from mailcheck.checks.scoring.no_mail import uses_no_mail
 from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.mail import SpfOfMail, evaluate_spf_of_mail
 from mailcheck.checks.spf.repair import add_term, make_ip_term, propose_new_record, repair_text
@@ -62,8 +63,6 @@ LISTS_FRESHNESS = HOUR
 
 MOST_MENDED, MOST_ADDRESSES = 5, 10
 """Maximum number of senders for which a record is tried, and of their addresses to authorise."""
-
-NO_DECISIONS: Mapping[str, SenderDecision] = MappingProxyType({})
 
 Listed = Mapping[str, tuple[str, ...]]
 """Names of the blocklists that list an address, for addresses with a usable result."""
@@ -125,24 +124,13 @@ class SummarizeSenders:
         self._now = clock_and_randomness.now
         self._listed: Recent[str, tuple[str, ...]] = Recent(1_000, LISTS_FRESHNESS)
 
-    async def summarize(
-        self,
-        domain: str,
-        rows: Sequence[PackedRow],
-        policy: str,
-        account_id: str = "",
-        span: tuple[int, int] = (0, MAX_SENDERS),
-        decisions: Mapping[str, SenderDecision] = NO_DECISIONS,
-    ) -> ShownOverview:
+    async def summarize(self, request: OverviewRequest, account_id: str = "") -> ShownOverview:
         """Return the report results of a domain, with the known facts about each sender.
 
         :param account_id: the account of the request; empty for a command.
-        :param decisions: the owner's decisions about senders, by key.
-        :param span: index of the first sender to show, and of the first one after the page.
         """
-        packed = pack_rows(rows)
-        named = await self.hosts_of(packed, account_id)
-        summing_up = partial(summarize_page, domain, packed, policy, named.hosts, span)
+        named = await self.hosts_of(request.rows, account_id)
+        summing_up = partial(summarize_page, request, named.hosts)
         overview, total = await self._worker.run(summing_up, account_id)
         listed, records = await run_all(
             self._ask_lists(overview.senders), self._find_records(overview.senders)
@@ -154,7 +142,7 @@ class SummarizeSenders:
                     sender,
                     listed.get(sender.sources[0].address),
                     records.get(sender.key),
-                    decisions.get(sender.key),
+                    request.decisions.get(sender.key),
                 )
                 for sender in overview.senders
             ),
@@ -183,6 +171,16 @@ class SummarizeSenders:
             )
 
         return await evaluator.evaluate(name)
+
+    async def uses_no_mail(self, domain: str) -> bool:
+        """Return whether a domain declares that it uses no mail."""
+        evaluator = DnsEvaluator.starting_now(self._resolver, self._clock, NAMING_DEADLINE)
+
+        def judge(answers: Answers) -> bool:
+            mx = evaluate_mx(domain, answers, allow_private=True)
+            return uses_no_mail(evaluate_spf(domain, answers), mx)
+
+        return await evaluator.evaluate(judge)
 
     async def sum_feedback(self, rows: Sequence[PackedFeedback], account_id: str) -> FeedbackSums:
         """Return the numbers of failure reports and complaints."""

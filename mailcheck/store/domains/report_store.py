@@ -151,6 +151,14 @@ class SumOfRows(Struct, frozen=True):
     last_day: Instant
 
 
+class SumOfDays(Struct, frozen=True):
+    """The sum of equal rows of all reporters over some days that begin with a day."""
+
+    result: str
+    first_day: Instant
+    amount: int
+
+
 class TlsRows(Struct, frozen=True):
     """Sessions with one result, of all reporters; ``reporters`` are the largest ones."""
 
@@ -303,6 +311,12 @@ _SUMS = f"""
     WHERE account_id = ? AND kind = ? AND domain = ? AND day >= ?
     GROUP BY reporter, result
     ORDER BY CASE WHEN {_PASSES} THEN 1 ELSE 0 END, amount DESC, result, reporter LIMIT ?
+"""
+
+_DAYS = f"""
+    SELECT result, day - (day - ?) % ? AS first_day, {_sum("amount")} AS amount FROM report_count
+    WHERE account_id = ? AND kind = ? AND domain = ? AND day >= ?
+    GROUP BY result, first_day ORDER BY amount DESC, result, first_day LIMIT ?
 """
 
 _COVERAGE = """
@@ -567,6 +581,20 @@ class ReportStore(Store):
             value_of(SumOfRows, row)
             for row in transaction.rows(_SUMS, (account_id, kind.value, domain, since, limit))
         ]
+
+    @read
+    def days(
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        domain: str,
+        since: Instant,
+        width: int,
+        limit: int,
+    ) -> list[SumOfDays]:
+        """Sum the counted DMARC rows in spans of ``width`` milliseconds, the largest first."""
+        values = (since, width, account_id, ReportKind.DMARC.value, domain, since, limit)
+        return [value_of(SumOfDays, row) for row in transaction.rows(_DAYS, values)]
 
     @read
     def coverage(

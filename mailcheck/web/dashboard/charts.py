@@ -1,14 +1,23 @@
-"""Small line charts in SVG. Templates draw them, and texts beside them give the values."""
+"""Small charts in SVG. Templates draw them, and texts beside them give the values."""
 
 from collections.abc import Sequence
 
 from msgspec import Struct
 
+from mailcheck.checks.receiver_reports.origins import Origin
+from mailcheck.checks.receiver_reports.overview import MailOfDays
 from mailcheck.core.domains.watches import WatchScore
-from mailcheck.core.instants import Instant
+from mailcheck.core.instants import DAY, Instant, format_instant
 
 WIDTH, HEIGHT, MARGIN = 120, 32, 4
 """Size and margin of a trend, in its own units."""
+
+
+DAYS_HEIGHT, BAR_WIDTH, BAR_STEP = 100, 8, 10
+"""Height of bars, the width of one, and the distance from one to the next."""
+
+UNITS = {1: "Day", 7: "Week", 28: "4 weeks"}
+"""Number of days in a bar -> name."""
 
 
 class Trend(Struct, frozen=True):
@@ -47,6 +56,52 @@ def draw_scores(scores: Sequence[WatchScore], begins: Instant, ends: Instant) ->
         corners.append((x, y))
     corners.append((WIDTH - MARGIN, corners[-1][1]))
     return _make(corners, scores[0].score, scores[-1].score)
+
+
+class DayBars(Struct, frozen=True):
+    """Stacked bars of messages by day, or by several days.
+
+    ``bars`` has an SVG path for each origin, those of the owner first and thus at the bottom.
+    """
+
+    bars: tuple[tuple[str, str], ...]
+    highest: int
+    first_day: str
+    last_day: str
+    unit: str
+    width: int
+    height: int = DAYS_HEIGHT
+
+
+def draw_days(
+    days: Sequence[MailOfDays], begins: Instant, width: int, length: int
+) -> DayBars | None:
+    """Draw whose the mail of a period is. Return `None` without mail.
+
+    :param begins: the first day of the period.
+    :param width: number of days in a bar.
+    :param length: number of days of the period before today.
+    """
+    highest = max((one.mail.total for one in days), default=0)
+    if not highest:
+        return None
+    paths: dict[Origin, list[str]] = {one: [] for one in Origin}
+    for one in days:
+        x = (one.first_day - begins) // (width * DAY) * BAR_STEP
+        top: float = DAYS_HEIGHT
+        for origin, path in paths.items():
+            tall = round(getattr(one.mail, origin.value) * DAYS_HEIGHT / highest, 1)
+            if tall:
+                top = round(top - tall, 1)
+                path.append(f"M{x} {top:g}h{BAR_WIDTH}v{tall:g}h-{BAR_WIDTH}z")
+    return DayBars(
+        tuple((origin.value, "".join(path)) for origin, path in paths.items() if path),
+        highest,
+        first_day=format_instant(begins)[:10],
+        last_day=format_instant(Instant(begins + length * DAY))[:10],
+        unit=UNITS[width],
+        width=(length // width + 1) * BAR_STEP,
+    )
 
 
 def _make(corners: Sequence[tuple[float, float]], first: float, last: float) -> Trend:

@@ -21,7 +21,8 @@ from mailcheck.web.site.replies import Reply
 
 FACTORS = tuple(name.value for name in FactorName)
 
-FIX, CHECKS, BLOCKLISTS, REPORTS, HISTORY = "fix", "checks", "blocklists", "reports", "history"
+FIX, CHECKS, BLOCKLISTS = "fix", "checks", "blocklists"
+REPORTS, PLAN, HISTORY = "reports", "plan", "history"
 
 TABS: Mapping[str, str] = MappingProxyType(
     {
@@ -29,6 +30,7 @@ TABS: Mapping[str, str] = MappingProxyType(
         CHECKS: "Checks",
         BLOCKLISTS: "Blocklists",
         REPORTS: "Reports",
+        PLAN: "Plan",
         HISTORY: "History",
     }
 )

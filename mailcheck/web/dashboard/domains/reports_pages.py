@@ -1,6 +1,8 @@
 """Reports of receivers: the senders of a domain, failures, complaints, and report addresses."""
 
 from collections.abc import Mapping
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from msgspec import Struct
@@ -27,9 +29,12 @@ from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.reports.all_operations import ReportOperations
 from mailcheck.operations.reports.decide_senders import parse_sender
 from mailcheck.operations.reports.offer_records import RecordOffer
+from mailcheck.operations.reports.show_reports import width_of_days
 from mailcheck.operations.semaphores import CheckSlots
+from mailcheck.web.dashboard.charts import draw_days
 from mailcheck.web.dashboard.domains.frame import (
     BLOCKLISTS,
+    PLAN,
     REPORTS,
     DomainFrame,
     path_of,
@@ -40,9 +45,6 @@ from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply
 
-PLAN = "plan"
-"""End of the path of the plan, which is part of the tab of reports."""
-
 NEWEST = 20
 """Number of reports in the list of received reports."""
 
@@ -52,8 +54,17 @@ SHOWN = 50
 SHOWN_MAILS = 20
 """Number of failure reports and complaints on a page."""
 
-KINDS = {"": "all", "dmarc": "DMARC", "tls": "TLS", "failure": "failure", "complaint": "complaint"}
+KINDS = {"": "All", "dmarc": "DMARC", "tls": "TLS", "failure": "Failure", "complaint": "Complaint"}
 """Kinds of reports that the list of received reports can be limited to."""
+
+STATES: Mapping[str, tuple[str, str]] = {
+    "waiting": ("", "pending"),
+    "counted": ("good", "processed"),
+    "repeated": ("", "duplicate"),
+    "apart": ("unknown", "not trusted"),
+    "refused": ("bad", "invalid"),
+}
+"""State of a report -> level and label."""
 
 KIND = one_of(list(KINDS))
 
@@ -114,6 +125,7 @@ class ReportsPages(Struct, frozen=True):
             here=path_of(domain, REPORTS),
             days=days,
             spans=SPANS,
+            chart=draw_days(overview.overview.days, show.since(days), width_of_days(days), days),
             senders_page=senders,
             tls_page=tls,
             overview=as_json(render_overview(overview, senders, SHOWN)),
@@ -139,15 +151,18 @@ class ReportsPages(Struct, frozen=True):
         await self._budget.take(account_id)
         async with self._turns.held(account_id):
             plan = await self._reports.plan.plan(account_id, target.name, days)
+        shown: Any = as_json(render_plan(plan))
+        steps = shown["steps"]
         return await self._frame.page(
             visit,
             "domain_plan.html",
             target,
-            REPORTS,
+            PLAN,
             here=path_of(target.name, PLAN),
             days=days,
             spans={length: name for length, name in SPANS.items() if length >= MIN_DAYS},
-            plan=as_json(render_plan(plan)),
+            plan=shown,
+            groups=[(kind, list(some)) for kind, some in groupby(steps, itemgetter("kind"))],
         )
 
     async def decide(self, visit: Visit) -> Reply:
@@ -184,7 +199,13 @@ class ReportsPages(Struct, frozen=True):
         newest = await show.reports(account_id, NEWEST, page, chosen)
         kept = render_kept_reports(own, domains, sources, refused, newest, page=page, limit=NEWEST)
         return self._renderer.page(
-            visit, "reports.html", kept=as_json(kept), page=page, kind=kind, kinds=KINDS
+            visit,
+            "reports.html",
+            kept=as_json(kept),
+            page=page,
+            kind=kind,
+            kinds=KINDS,
+            states=STATES,
         )
 
     async def delete_one(self, visit: Visit) -> Reply:
