@@ -18,6 +18,7 @@ from mailcheck.operations.accounts.authenticate import (
     CheckBudget,
     EndedAccess,
     RequestMeter,
+    StrangerBudget,
 )
 from mailcheck.operations.accounts.company_sign_in import CompanyRules, CompanySignIn
 from mailcheck.operations.accounts.confirm import Confirmation
@@ -58,6 +59,7 @@ class AccountParts(Struct, frozen=True):
     keep: ManageAccounts
     meter: RequestMeter
     checks: CheckBudget
+    stranger_checks: StrangerBudget
     authenticator: Authenticator
     ended_access: EndedAccess
     sessions: DashboardSessions
@@ -151,6 +153,7 @@ def build_accounts(runtime: Runtime) -> AccountParts:
         keep=keep,
         meter=meter,
         checks=CheckBudget(meter, default),
+        stranger_checks=StrangerBudget(meter, runtime.config.limits.stranger_checks_per_day),
         authenticator=authenticator,
         ended_access=ended_access,
         sessions=sessions,

@@ -587,6 +587,15 @@ class LimitsOptions(Struct, frozen=True):
     waits_per_key: Annotated[
         int, Option("Maximum number of concurrent waits.", lowest=1, is_reloadable=True)
     ] = 100
+    stranger_checks_per_day: Annotated[
+        int,
+        Option(
+            "Maximum number of domain checks in a UTC day from an address without an account, on "
+            "the welcome page. 0 permits none.",
+            lowest=0,
+            is_reloadable=True,
+        ),
+    ] = 20
 
 
 class AccountsOptions(Struct, frozen=True):

@@ -61,7 +61,7 @@ class InvalidCredentials(ExpectedFailure):
 
 
 class NotPermitted(ExpectedFailure):
-    """The API key is valid, but its scopes or its tags do not include the request."""
+    """The request needs an account, or an API key with other scopes or tags."""
 
 
 class AccountDisabled(ExpectedFailure):

@@ -179,7 +179,7 @@ class CheckSlots:
             if not failure.is_owner_limit:
                 raise Overloaded("too many checks are running; try again in a moment") from None
             raise TooManyChecks(
-                f"{CHECKS_OF_ACCOUNT} checks of this account are running and more are waiting;"
+                f"{CHECKS_OF_ACCOUNT} of your checks are running and more are waiting;"
                 " send the next ones when those have ended",
                 CHECK_RETRY,
             ) from None

@@ -23,7 +23,7 @@ ENTRIES = sorted(COSTS)
 OVER_HTTP = [
     one for one in ENTRIES if one.split(" ")[0] in ("GET", "POST", "PUT", "PATCH", "DELETE")
 ]
-DOORS = {"POST /sign-in", "POST /sign-up", "POST /tls-reports/{token}"}
+DOORS = {"POST /check", "POST /sign-in", "POST /sign-up", "POST /tls-reports/{token}"}
 """Entry points that do some work for callers without an account."""
 
 

@@ -55,6 +55,7 @@ from mailcheck.web.dashboard.inbox.pages import InboxFacts, InboxList, InboxPage
 from mailcheck.web.dashboard.inbox.share_pages import SharePages
 from mailcheck.web.dashboard.live import LivePartPages
 from mailcheck.web.dashboard.overview.pages import OverviewPages, ServerNames
+from mailcheck.web.dashboard.overview.welcome_pages import WelcomePages
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.static_files import StaticFiles
 from mailcheck.web.dashboard.visits import Page
@@ -128,7 +129,6 @@ def _account_pages(daemon: Daemon, confirm: ConfirmPages, renderer: Renderer) ->
         *PasskeyPages(passkeys, sign_in_pages, account_pages).pages(),
         *account_pages.pages(),
         *OverviewPages(
-            register,
             daemon.inbox.read,
             daemon.tests.operations.manage,
             _show_domains(daemon),
@@ -178,8 +178,12 @@ def _domain_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
     budget, turns, watches = daemon.accounts.checks, checks.turns, daemon.watches.keep
     domains = _show_domains(daemon)
     frame = DomainFrame(domains, renderer, rules)
-    check = CheckDomain(checks.reputation, checks.domain, reports.show.to_offer, budget, turns)
+    strangers = daemon.accounts.stranger_checks
+    check = CheckDomain(
+        checks.reputation, checks.domain, reports.show.to_offer, budget, strangers, turns
+    )
     return [
+        *WelcomePages(daemon.accounts.register, check, strangers, rules, renderer).pages(),
         *DomainPages(
             check,
             checks.blocklists,

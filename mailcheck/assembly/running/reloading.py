@@ -129,6 +129,7 @@ class Reloading(NamedTuple):
         accounts, config = self.daemon.accounts, merged.config
         accounts.authenticator.default_limits = request_limits(config)
         accounts.checks.limits = request_limits(config)
+        accounts.stranger_checks.per_day = config.limits.stranger_checks_per_day
         self.daemon.slots.waits.per_owner = config.limits.waits_per_key
         accounts.names.reserved = reserved_names(config)
         rules = registration_rules(config, accounts.names)

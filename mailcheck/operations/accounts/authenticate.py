@@ -12,6 +12,7 @@ from mailcheck.core.errors import (
     ExpectedFailure,
     InvalidCredentials,
     LimitExceeded,
+    NotPermitted,
     StoreUnavailable,
 )
 from mailcheck.core.identifiers import ACCESS_TOKEN_PREFIX, AccountId, KeyId, digest_secret
@@ -162,22 +163,19 @@ class RequestMeter:
         limits: RequestLimits,
         *,
         is_of_key: bool = False,
-        is_of_pages: bool = False,
+        checks: str = "",
     ) -> LimitExceeded:
         """Return the error that names the exhausted limit and when it resets.
 
-        For an API key, the error also says how the operator issues one with higher limits. The
-        pages (``is_of_pages``) show the reset time themselves, in the time zone of the reader.
+        For an API key, the error also says how the operator issues one with higher limits. Pages,
+        whose limits are those of ``checks``, show the reset time in the time zone of the reader.
         """
         now = self._now()
         window = usage.exhausted or MINUTE_WINDOW
         limit = limits.per_day if window is DAY_WINDOW else limits.per_minute
         reset = format_instant(Instant(window.reset_at(now)))
-        if is_of_pages:
-            message = (
-                f"the limit of {limit} checks per {window.name} on the pages of this account or "
-                "project is reached"
-            )
+        if checks:
+            message = f"the limit of {limit} {checks} per {window.name} is reached"
             return LimitExceeded(message, window.seconds_left(now))
         counted = "of this API key" if is_of_key else "of your address"
         limited = f"the limit of {limit} requests per {window.name} {counted}"
@@ -197,6 +195,11 @@ class RequestMeter:
         return counts
 
 
+CHECKS_OF_PAGES = "checks on the pages of this account or project"
+
+CHECKS_OF_STRANGERS = "checks without an account"
+
+
 class CheckBudget:
     """Limits the checks that an account starts on the pages. Viewing results is not limited.
 
@@ -214,12 +217,48 @@ class CheckBudget:
         """
         usage = await self._meter.count(_subject(account_id), self.limits)
         if usage.exhausted is not None:
-            raise self._meter.refusal(usage, self.limits, is_of_pages=True)
+            raise self._meter.refusal(usage, self.limits, checks=CHECKS_OF_PAGES)
 
     async def peek(self, account_id: AccountId) -> LimitUse:
         """Return the current usage without counting a check."""
         usage = await self._meter.peek(_subject(account_id), self.limits)
         return LimitUse(self.limits, usage)
+
+
+STRANGER_PER_MINUTE = 3
+"""Maximum number of checks in a minute from an address without an account."""
+
+STRANGERS_PER_MINUTE, STRANGERS_AT_MOST = 20, 50
+"""Maximum number of checks in a minute from all these addresses together, and in a day as a
+multiple of what one address may start: DNS servers and blocklists count what this server asks."""
+
+
+class StrangerBudget:
+    """Limits the checks of people without an account, by address and in all.
+
+    ``per_day`` is the number of checks for an address in a day. Zero permits none. It may be
+    changed.
+    """
+
+    def __init__(self, meter: RequestMeter, per_day: int) -> None:
+        self._meter = meter
+        self.per_day = per_day
+
+    async def take(self, client: str) -> None:
+        """Count a check of an address.
+
+        :raises NotPermitted: such checks are off.
+        :raises LimitExceeded: a limit is reached.
+        """
+        if not self.per_day:
+            raise NotPermitted("sign in to check a domain")
+        own = RequestLimits(STRANGER_PER_MINUTE, self.per_day)
+        common = RequestLimits(STRANGERS_PER_MINUTE, STRANGERS_AT_MOST * self.per_day)
+        subjects = (key_of("checks from address", client), key_of("checks of strangers"))
+        for subject, limits in zip(subjects, (own, common), strict=True):
+            usage = await self._meter.count(subject, limits)
+            if usage.exhausted is not None:
+                raise self._meter.refusal(usage, limits, checks=CHECKS_OF_STRANGERS)
 
 
 def _subject(account_id: AccountId) -> Key:

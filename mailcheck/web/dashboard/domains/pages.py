@@ -13,11 +13,13 @@ from mailcheck.api.domains.report import render_domain_report
 from mailcheck.api.domains.reputation import render_reputation
 from mailcheck.api.requests.fields import FLAG, INTEGER, LAST_PAGE
 from mailcheck.api.shapes import as_json
+from mailcheck.checks.bimi.record import DEFAULT_SELECTOR
 from mailcheck.checks.scoring.score import Judgements, Score
-from mailcheck.core.domains.receiver_reports import Offer
+from mailcheck.core.domains.receiver_reports import NOWHERE, Offer, ReportPlaces
 from mailcheck.core.domains.watches import WatchSettings
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
-from mailcheck.operations.accounts.authenticate import CheckBudget
+from mailcheck.core.identifiers import AccountId
+from mailcheck.operations.accounts.authenticate import CheckBudget, StrangerBudget
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.domains.check_blocklists import CheckBlocklists
 from mailcheck.operations.domains.compute_reputation import (
@@ -71,6 +73,9 @@ from mailcheck.web.site.replies import Reply
 PER_PAGE = 15
 """Number of domains in a page of the table."""
 
+STRANGERS = AccountId("")
+"""Whose slots the checks of people without an account take."""
+
 ROW = "row"
 """View of a check in the table. The other views are tabs."""
 
@@ -94,6 +99,7 @@ class CheckDomain(Struct, frozen=True):
     _describe: DescribeDomain
     _offer: Offer
     _budget: CheckBudget
+    _of_strangers: StrangerBudget
     _turns: CheckSlots
 
     async def run(
@@ -108,17 +114,30 @@ class CheckDomain(Struct, frozen=True):
         await self._budget.take(visit.account.id)
         async with self._turns.held(visit.account.id):
             offered = await self._offer(visit.account.id)
-            reputation, report = await run_all(
-                self._reputation.compute(
-                    query, offered, is_refresh=is_refresh, on_factors=on_factors
-                ),
-                self._describe.describe(
-                    query.domain, query.selectors, offered, read_logo_selector(visit.query)
-                ),
-            )
-            if reputation.is_cached and not _agree(reputation, report):
-                # The cached score is outdated: the sections would contradict it.
-                reputation = await self._reputation.compute(query, offered, is_refresh=True)
+            logo = read_logo_selector(visit.query)
+            return await self._run(query, offered, logo, is_refresh, on_factors)
+
+    async def run_for_stranger(self, client: str, query: ReputationQuery) -> DomainCheck:
+        """Return the results for an address without an account. All of them share their slots."""
+        await self._of_strangers.take(client)
+        async with self._turns.held(STRANGERS):
+            return await self._run(query, NOWHERE, DEFAULT_SELECTOR, False, None)
+
+    async def _run(
+        self,
+        query: ReputationQuery,
+        offered: ReportPlaces,
+        logo: str,
+        is_refresh: bool,
+        on_factors: OnFactors | None,
+    ) -> DomainCheck:
+        reputation, report = await run_all(
+            self._reputation.compute(query, offered, is_refresh=is_refresh, on_factors=on_factors),
+            self._describe.describe(query.domain, query.selectors, offered, logo),
+        )
+        if reputation.is_cached and not _agree(reputation, report):
+            # The cached score is outdated: the sections would contradict it.
+            reputation = await self._reputation.compute(query, offered, is_refresh=True)
         return DomainCheck(reputation, report)
 
     async def is_ready(self, query: ReputationQuery) -> bool:

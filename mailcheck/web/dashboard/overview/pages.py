@@ -1,4 +1,4 @@
-"""The overview of an account, and the welcome page for visitors who are not signed in."""
+"""The overview of an account, and the places that the command palette finds."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -11,8 +11,6 @@ from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.deliverability_tests import ListedTest
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.messages import ListedMessage
-from mailcheck.operations.accounts.register import Register
-from mailcheck.operations.accounts.registration_rules import Registration
 from mailcheck.operations.deliverability.manage_tests import ManageTests
 from mailcheck.operations.domains.show_domains import DomainList, ShowDomains
 from mailcheck.operations.domains.watches.manage_watches import ManageWatches
@@ -83,7 +81,6 @@ class StatusPart(Struct, frozen=True):
 class OverviewPages(Struct, frozen=True):
     """The page at the root of the dashboard."""
 
-    _register: Register
     _inbox: ReadInbox
     _tests: ManageTests
     _domains: ShowDomains
@@ -92,9 +89,8 @@ class OverviewPages(Struct, frozen=True):
     _renderer: Renderer
 
     def pages(self) -> list[Page]:
-        """List the pages: that of visitors, and that of a project."""
+        """List the pages."""
         return [
-            Page("GET", "/", self.welcome, costs.FREE, is_open=True),
             Page("GET", "/", self.show, costs.FREE),
             Page("GET", "/places", self.places, costs.FREE),
         ]
@@ -110,11 +106,6 @@ class OverviewPages(Struct, frozen=True):
             *((f"Test {_name_of(test)}", f"/tests/{test.test.id}") for test in tests),
         ]
         return json_reply([{"title": title, "href": visit.link(p)} for title, p in places])
-
-    async def welcome(self, visit: Visit) -> Reply:
-        """GET /, for visitors who are not signed in."""
-        can_register = self._register.rules.mode is Registration.OPEN
-        return self._renderer.page(visit, "welcome.html", can_register=can_register)
 
     async def show(self, visit: Visit) -> Reply:
         """GET /, in a project: its overview."""
