@@ -25,7 +25,7 @@ from tests.smtp.talk import Talk as SmtpTalk
 from tests.web.compatible.mailslurp import INBOX
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
-from tests.web.mcp.agent import Agent
+from tests.web.mcp.agent import STATELESS, TASKS, Agent
 from tests.web.oauth.program import ISSUER, Program, add_client, returned
 from tests.web.raw_http import RawHttp, request
 
@@ -199,6 +199,15 @@ def tool(name: str, *, is_of_test: bool = False) -> Callable[[Credential], Opene
     return open_stream
 
 
+def task_poll(credential: Credential) -> Opened:
+    """Begin a long wait as a task, and poll it."""
+    agent = Agent(credential.world.house, credential.secret, STATELESS, TASKS)
+    begun = agent.call("wait_for_message", {"timeout": 600})
+    credential.world.house.pass_time(0)
+    reply = agent.request("tasks/get", {"taskId": begun.result["taskId"]})
+    return Opened(lambda: bytes(reply.body), lambda: reply.is_over)
+
+
 def mailosaur(credential: Credential) -> Opened:
     """Search as a client of Mailosaur does."""
     basic = f"{credential.secret}:".encode()
@@ -310,6 +319,7 @@ OF_KEYS: Mapping[str, Open] = {
 OF_AGENTS: Mapping[str, Open] = {
     "wait_for_message": tool("wait_for_message"),
     "wait_for_test": tool("wait_for_test", is_of_test=True),
+    "tasks/get": task_poll,
 }
 OF_PROGRAMS: Mapping[str, Open] = {"imap": imap, "pop3": pop3, "submission": smtp}
 OF_PAGES: Mapping[str, Open] = {

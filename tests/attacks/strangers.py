@@ -39,7 +39,7 @@ from tests.web.compatible import mailosaur, mailslurp
 from tests.web.compatible.sites import Requests
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
-from tests.web.mcp.agent import APPS, Agent
+from tests.web.mcp.agent import APPS, STATELESS, TASKS, Agent
 from tests.web.oauth.program import Program, add_client, register
 from tests.web.provider_requests import TEXT, encode, filled, headers_for, sample
 from tests.web.raw_http import RawHttp, read_answer, request
@@ -202,7 +202,7 @@ class Target:
         run(self.house.assembly.reports.runner.start())
         run(self.house.assembly.tests.runner.start())
         self.description = self.house.get("/openapi.json").json
-        self.agent = Agent(self.house, extensions=APPS)
+        self.agent = Agent(self.house, version=STATELESS, extensions={**APPS, **TASKS})
         self.tools = self.agent.tools()
         self.house.pass_time(1)
 

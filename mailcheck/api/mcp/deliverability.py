@@ -14,6 +14,7 @@ from mailcheck.api.domains.findings import LeftOutTerm
 from mailcheck.api.mcp.untrusted import Fence, Untrusted, clean, defuse
 from mailcheck.api.requests.fields import (
     DEFAULT_WAIT,
+    LONGEST_TASK,
     NAME,
     Timeout,
 )
@@ -32,6 +33,14 @@ class WaitForTestArguments(Request, frozen=True, kw_only=True):
 
     test_id: Annotated[str, NAME, Description(brief="from generate_test")]
     timeout: Annotated[Timeout, Description(brief="seconds to wait; a call answers within 55")] = (
+        DEFAULT_WAIT
+    )
+
+
+class LongTestWaitArguments(WaitForTestArguments, frozen=True, kw_only=True):
+    """Arguments of ``wait_for_test`` for clients of tasks."""
+
+    timeout: Annotated[Timeout, Description(brief="seconds to wait", high=LONGEST_TASK)] = (
         DEFAULT_WAIT
     )
 

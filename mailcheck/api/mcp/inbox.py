@@ -32,6 +32,7 @@ from mailcheck.api.requests.fields import (
     DEFAULT_WAIT,
     FLAG,
     INTEGER,
+    LONGEST_TASK,
     MAX_WAIT_COUNT,
     NAME,
     TAG,
@@ -98,6 +99,17 @@ class WaitForMessageArguments(WaitFilters, frozen=True, kw_only=True):
             raise InvalidParameter("none", "none and count cannot be combined: send only one")
         default = DEFAULT_SILENCE if self.none else DEFAULT_WAIT
         return default if self.timeout is None else self.timeout
+
+
+class LongWaitArguments(WaitForMessageArguments, frozen=True, kw_only=True):
+    """Arguments of ``wait_for_message`` for clients of tasks."""
+
+    timeout: Annotated[
+        Timeout | None,
+        Description(
+            brief=f"seconds; {DEFAULT_SILENCE:g} with none", default=DEFAULT_WAIT, high=LONGEST_TASK
+        ),
+    ] = None
 
 
 class ListMessagesArguments(ListMessages, frozen=True, kw_only=True):

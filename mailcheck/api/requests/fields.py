@@ -17,6 +17,9 @@ from mailcheck.core.instants import Instant, parse_instant
 SHORTEST_WAIT, LONGEST_WAIT, DEFAULT_WAIT = 1.0, 60.0, 30.0
 """Minimum, maximum and default number of seconds of a wait."""
 
+LONGEST_TASK = 600.0
+"""Maximum number of seconds of a wait as a task of MCP."""
+
 LONGEST_STREAM = 86_400.0
 """Maximum number of seconds after which a stream can be asked to end. The default is no end."""
 

@@ -14,6 +14,7 @@ from mailcheck.web.mcp.dispatch import Dispatcher
 from mailcheck.web.mcp.domain_tools import AgentDomainTools, ReportTools, WatchTools
 from mailcheck.web.mcp.endpoint import McpEndpoint
 from mailcheck.web.mcp.inbox_tools import InboxTools, MessageViews
+from mailcheck.web.mcp.tasks import Tasks
 from mailcheck.web.mcp.tools import Tool
 
 
@@ -24,9 +25,15 @@ def build_agents(parts: WebParts) -> McpEndpoint:
     tokens = daemon.accounts.access_tokens if oauth.is_on else None
     return McpEndpoint(
         build_access(daemon, parts.addresses, tokens),
-        Dispatcher(build_tools(daemon), chance.random_bytes, runtime.urls.public_url),
+        Dispatcher(
+            build_tools(daemon),
+            Tasks(runtime.persistent_state.memory, chance.now, chance.random_bytes),
+            chance.random_bytes,
+            runtime.urls.public_url,
+        ),
         parts.urls,
         oauth,
+        daemon.accounts.ended_access,
         runtime.cluster.notifications("cancelled calls"),
         clock_and_randomness=chance,
     )

@@ -16,12 +16,13 @@ from mailcheck.core.cursors import START, Position, format_cursor, require_reach
 from mailcheck.core.errors import (
     InvalidParameter,
     MessageNotFound,
+    Overloaded,
     ShuttingDown,
     StoreUnavailable,
     WaitInterrupted,
 )
 from mailcheck.core.filters import MessageFilter
-from mailcheck.core.instants import BEGINNING, SECOND
+from mailcheck.core.instants import BEGINNING, SECOND, Instant
 from mailcheck.core.memory.instruments import SECONDS, Distribution, Tally
 from mailcheck.core.messages import ListedMessage, Refusal, StoredMessage
 from mailcheck.operations.inbox.contents import LARGE, UNREADABLE, MessageLoader
@@ -66,6 +67,14 @@ class UnexpectedMessage(Struct, frozen=True):
     waited: float
     message: StoredMessage | None
     refusal: Refusal | None
+
+    @property
+    def arrived_at(self) -> Instant:
+        """When the message or the rejected mail arrived."""
+        if self.message is not None:
+            return self.message.summary.received_at
+        assert self.refusal is not None
+        return self.refusal.refused_at
 
 
 class _Watch(Struct, eq=False):
@@ -123,7 +132,7 @@ class WaitForMessage:
         self.wake_up_seconds = Distribution(SECONDS)
 
     async def wait(
-        self, caller: Caller, wanted: MessageFilter, timeout: float
+        self, caller: Caller, wanted: MessageFilter, timeout: float, elapsed: float = 0.0
     ) -> StoredMessage | TimedOut:
         """Return the oldest matching message, at once or as soon as it arrives.
 
@@ -137,13 +146,15 @@ class WaitForMessage:
         ``timeout`` is in seconds. All matching waits get the same message. Cancelling a wait has
         no side effects.
 
+        :param elapsed: seconds for which earlier requests have waited already. The position of the
+            caller is that of the first one.
         :raises InvalidParameter: ``after`` is a cursor of another inbox, or ``wanted`` has a
             search text, which is only indexed some time after arrival.
         :raises TooManyWaits: all wait slots of the key are in use.
         :raises InvalidCredentials: the access of the caller has ended meanwhile.
-        :raises WaitInterrupted: the daemon is stopping, or the store cannot be read.
+        :raises WaitInterrupted: the daemon is stopping or overloaded, or the store cannot be read.
         """
-        async with self._begun(caller, wanted, timeout) as watch:
+        async with self._begun(caller, wanted, timeout, elapsed) as watch:
             await self._run(watch)
             if watch.found:
                 self._count_arrival(watch)
@@ -151,14 +162,19 @@ class WaitForMessage:
             return await self._time_out(watch, watch.position)
 
     async def wait_for_many(
-        self, caller: Caller, wanted: MessageFilter, timeout: float, count: int
+        self,
+        caller: Caller,
+        wanted: MessageFilter,
+        timeout: float,
+        count: int,
+        elapsed: float = 0.0,
     ) -> Messages | TimedOut:
         """Return the oldest ``count`` matching messages when all have arrived.
 
         If they do not arrive in time, the cursor to continue from is that of the start.
         Everything else is as for `wait`.
         """
-        async with self._begun(caller, wanted, timeout, count) as watch:
+        async with self._begun(caller, wanted, timeout, elapsed, count) as watch:
             await self._run(watch)
             if not watch.is_over:
                 return await self._time_out(watch, watch.waiter.wanted.start)
@@ -169,7 +185,7 @@ class WaitForMessage:
             return Messages(listed, watch.position)
 
     async def wait_for_none(
-        self, caller: Caller, wanted: MessageFilter, seconds: float
+        self, caller: Caller, wanted: MessageFilter, seconds: float, elapsed: float = 0.0
     ) -> NoMessage | UnexpectedMessage:
         """Wait ``seconds`` for no matching message; return early if one arrives.
 
@@ -177,7 +193,7 @@ class WaitForMessage:
         matched by its recipient. Everything else is as for `wait`. An interrupted wait has no
         result.
         """
-        async with self._begun(caller, wanted, seconds, wants_refusals=True) as watch:
+        async with self._begun(caller, wanted, seconds, elapsed, wants_refusals=True) as watch:
             await self._run(watch)
             waited = self._waited(watch)
             if watch.is_unsettled:
@@ -198,6 +214,7 @@ class WaitForMessage:
         caller: Caller,
         wanted: MessageFilter,
         timeout: float,
+        elapsed: float,
         count: int = 1,
         *,
         wants_refusals: bool = False,
@@ -208,7 +225,9 @@ class WaitForMessage:
                 "q", "q only searches stored mail; to wait, send from, subject, tag or to"
             )
         wanted = replace(wanted, allowed=caller.rights.tags)
-        asked = WaitRequest(wanted, self._now(), self._clock.seconds(), timeout, count)
+        asked_at = Instant(self._now() - round(elapsed * SECOND))
+        began = self._clock.seconds() - elapsed
+        asked = WaitRequest(wanted, asked_at, began, elapsed + timeout, count)
         if asked.is_open:
             try:
                 wanted = replace(wanted, after=await position_of(caller, self._store))
@@ -249,7 +268,7 @@ class WaitForMessage:
             await self._look(watch)
         except _NotJudged:
             watch.is_unsettled = True
-        except (ShuttingDown, StoreUnavailable) as failure:
+        except (Overloaded, ShuttingDown, StoreUnavailable) as failure:
             raise _interrupted(failure, watch.resume_at) from failure
 
     async def _look(self, watch: _Watch) -> None:
@@ -295,15 +314,15 @@ class WaitForMessage:
                 return
 
     async def _complete(self, watch: _Watch, row: MessageRow) -> StoredMessage:
-        if not watch.waiter.wanted.asks_content:
-            return await self._loader.complete(row)
-        # The content decides, but a large mail must not delay the wait for long.
+        # The content of a large mail must not delay the wait for long.
         left = max(0.0, watch.asked.ends_at + GRACE - self._clock.seconds())
         completed = Deferred.fromCoroutine(self._loader.complete(row))
         try:
             return await watch.parked.until(completed, left)
         except DeferredTimeout:
-            raise _NotJudged from None
+            if watch.waiter.wanted.asks_content:
+                raise _NotJudged from None
+            raise _interrupted(_NotJudged(), watch.resume_at) from None
 
     def _judge_refusals(self, watch: _Watch, refusals: Sequence[Refusal]) -> None:
         wanted = watch.waiter.wanted
@@ -355,7 +374,7 @@ def _has_content(watch: _Watch, message: StoredMessage) -> bool:
 
 
 def _interrupted(
-    failure: ShuttingDown | StoreUnavailable | _NotJudged, position: Position | None
+    failure: Overloaded | ShuttingDown | StoreUnavailable | _NotJudged, position: Position | None
 ) -> WaitInterrupted:
     cursor = None if position is None else format_cursor(position)
     if isinstance(failure, _NotJudged):

@@ -4,6 +4,7 @@ from typing import Any
 
 from mailcheck.api.mcp.deliverability import (
     GenerateResult,
+    LongTestWaitArguments,
     ReportResult,
     WaitForTestArguments,
     describe_test_wait,
@@ -15,8 +16,14 @@ from mailcheck.core.instants import SECOND
 from mailcheck.core.rights import Scope
 from mailcheck.operations.deliverability.all_operations import DeliverabilityOperations
 from mailcheck.ports.clocks import Now
-from mailcheck.web.mcp.inbox_tools import ANSWERED_BY
-from mailcheck.web.mcp.tools import Annotations, Tool, ToolCall, ToolResult, as_json_text
+from mailcheck.web.mcp.tools import (
+    Annotations,
+    LongWait,
+    Tool,
+    ToolCall,
+    ToolResult,
+    as_json_text,
+)
 from mailcheck.web.site import costs
 
 GENERATE_TEST = (
@@ -58,7 +65,7 @@ class DeliverabilityTools:
             Tool(
                 "wait_for_test",
                 (Scope.TESTS,),
-                costs.FREE,
+                costs.SMALL,
                 "Wait for a deliverability report",
                 WAIT_FOR_TEST,
                 request=WaitForTestArguments,
@@ -66,6 +73,11 @@ class DeliverabilityTools:
                 handle=self.wait_for_test,
                 annotations=Annotations(is_open_world=True),
                 has_card=True,
+                long_wait=LongWait(
+                    LongTestWaitArguments,
+                    lambda request: request.timeout,
+                    lambda found: found.timed_out,
+                ),
             ),
         ]
 
@@ -76,7 +88,7 @@ class DeliverabilityTools:
 
     async def wait_for_test(self, call: ToolCall[WaitForTestArguments]) -> ToolResult:
         """Wait for the end of a test."""
-        test_id, timeout = call.request.test_id, min(call.request.timeout, ANSWERED_BY)
+        test_id, timeout = call.request.test_id, call.left_of(call.request.timeout)
         call.announce(timeout, "waiting for the mail and its report")
         found = await self._operations.wait.wait(call.caller, test_id, timeout)
         waited = max(0, self._now() - call.received_at) / SECOND

@@ -1,23 +1,27 @@
 """Dispatch of JSON-RPC requests: the methods of MCP, tool calls, and their failures."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mailcheck.api.mcp.untrusted import new_fence
+from mailcheck.api.requests.fields import LONGEST_WAIT
 from mailcheck.api.requests.parsing import read_arguments
 from mailcheck.api.shapes import JsonObject, dump_json
 from mailcheck.api.urls import PublicUrls
 from mailcheck.core.accounts import Caller
-from mailcheck.core.errors import ExpectedFailure, WaitInterrupted
+from mailcheck.core.errors import ExpectedFailure, InvalidParameter, WaitInterrupted
 from mailcheck.core.identifiers import RandomBytes
-from mailcheck.core.instants import Instant
+from mailcheck.core.instants import SECOND, Instant
 from mailcheck.core.version import installed_version
 from mailcheck.web.mcp.app import read_card
 from mailcheck.web.mcp.json_rpc import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
+    MISSING_CAPABILITY,
     Request,
     RpcError,
     shorten,
@@ -30,8 +34,17 @@ from mailcheck.web.mcp.protocol_modes import (
     complete_result,
     negotiate,
 )
+from mailcheck.web.mcp.tasks import (
+    MAX_ARGUMENTS,
+    POLL_SECONDS,
+    Task,
+    Tasks,
+    TaskStatus,
+    render_task,
+)
 from mailcheck.web.mcp.tools import (
     CARD_URI,
+    R,
     Tool,
     ToolCall,
     describe_tool,
@@ -42,6 +55,7 @@ from mailcheck.web.mcp.tools import (
 from mailcheck.web.mcp.transport import ProgressChannel
 from mailcheck.web.site.failures import (
     INSUFFICIENT_SCOPE,
+    SERVICE_UNAVAILABLE,
     TOO_MANY_REQUESTS,
     UNAUTHORIZED,
     problem_of,
@@ -79,6 +93,9 @@ def to_rpc_error(failure: ExpectedFailure) -> RpcError:
 
 
 TOOL_CALL, RESOURCE_READ = "tools/call", "resources/read"
+TASK_GET, TASK_CANCEL = "tasks/get", "tasks/cancel"
+TASK_METHODS = frozenset({TASK_GET, TASK_CANCEL, "tasks/update"})
+"""Methods of tasks. Tasks of this server ask nothing, so updates have no effect."""
 
 INSTRUCTIONS = """\
 mailcheck is a disposable inbox for testing software that sends mail (sign-up, password reset, \
@@ -141,9 +158,14 @@ class Dispatcher:
     """Responds to requests. Results that are the same for all clients are cached."""
 
     def __init__(
-        self, tools: Sequence[Tool[Any]], random_bytes: RandomBytes, public_url: str
+        self,
+        tools: Sequence[Tool[Any]],
+        tasks: Tasks,
+        random_bytes: RandomBytes,
+        public_url: str,
     ) -> None:
         self._tools = index_tools(tools)
+        self._tasks = tasks
         self._constants: dict[Extensions, Mapping[tuple[ProtocolMode, str], bytes]] = {}
         self._random_bytes = random_bytes
         self._server: JsonObject = {
@@ -196,6 +218,8 @@ class Dispatcher:
         if request.method == "initialize" and mode is ProtocolMode.HANDSHAKE:
             result = self._initialize(request.params, received.extensions)
             return self._complete(result, mode, request.method)
+        if request.method in TASK_METHODS and mode is ProtocolMode.STATELESS:
+            return self._complete(await self._follow_task(received), mode, request.method)
         if request.method == RESOURCE_READ and Extension.UI in received.extensions:
             return self._complete(_read_resource(request.params), mode, RESOURCE_READ)
         constant = self._constant(mode, request.method, received.extensions)
@@ -234,17 +258,108 @@ class Dispatcher:
         _require_grant(received.caller, tool)
         try:
             received.caller.rights.require(tool.scopes)
-            call = ToolCall(
-                received.caller,
-                received.received_at,
-                received.urls,
-                read_arguments(tool.request, arguments or {}),
-                new_fence(self._random_bytes),
-                announce=received.channel.announce,
-            )
+            given = arguments or {}
+            request = read_arguments(tool.request_for(received.extensions), given)
+            call = self._call(received, request)
+            seconds = tool.long_wait.seconds_of(request) if tool.long_wait else 0.0
+            if seconds > LONGEST_WAIT:
+                return await self._begin_task(tool, call, given, seconds)
             return render_tool_result(await tool.handle(call))
         except ExpectedFailure as failure:
             return render_tool_failure(explain_failure(failure))
+
+    def _call(self, received: ReceivedRequest, request: R) -> ToolCall[R]:
+        return ToolCall(
+            received.caller,
+            received.received_at,
+            received.urls,
+            request,
+            new_fence(self._random_bytes),
+            announce=received.channel.announce,
+        )
+
+    async def _begin_task(
+        self, tool: Tool[R], call: ToolCall[R], arguments: Mapping[str, Any], seconds: float
+    ) -> JsonObject:
+        """Return the result if it is there already. Otherwise, begin a task."""
+        assert tool.long_wait is not None
+        text = dump_json(arguments).decode()
+        if len(text) > MAX_ARGUMENTS:
+            raise InvalidParameter(
+                "timeout",
+                f"the arguments of a wait of more than {LONGEST_WAIT:g} s may have at most "
+                f"{MAX_ARGUMENTS} characters; got {len(text)}",
+            )
+        result = await tool.handle(replace(call, at_most=0.0))
+        if not tool.long_wait.goes_on(result.structured):
+            return render_tool_result(result)
+        task = Task(
+            self._tasks.new_id(),
+            call.caller.account_id,
+            call.caller.key_id,
+            tool.name,
+            arguments=text,
+            position=call.caller.position,
+            created_at=call.received_at,
+            seconds=seconds,
+            updated_at=call.received_at,
+        )
+        await self._tasks.keep(task)
+        return {"resultType": "task", **render_task(task)}
+
+    async def _follow_task(self, received: ReceivedRequest) -> JsonObject:
+        """Answer a method of tasks."""
+        if Extension.TASKS not in received.extensions:
+            required: JsonObject = {"extensions": {Extension.TASKS.value: {}}}
+            raise RpcError(
+                MISSING_CAPABILITY,
+                f"the client must declare the extension {Extension.TASKS}",
+                {"requiredCapabilities": required},
+            )
+        task = await self._tasks.find(received.caller, received.request.params.get("taskId"))
+        if received.request.method == TASK_CANCEL:
+            await self._tasks.end(task, TaskStatus.CANCELLED)
+        if received.request.method != TASK_GET:
+            return {}
+        return await self._poll(received, task)
+
+    async def _poll(self, received: ReceivedRequest, task: Task) -> JsonObject:
+        """Return the state of a task, and its result if it has ended.
+
+        The call goes on while the daemon is too busy for it, or restarts.
+        """
+        tool = self._tools[task.tool]
+        assert tool.long_wait is not None
+        _require_grant(received.caller, tool)
+        if task.status is TaskStatus.CANCELLED:
+            return render_task(task)
+        has_ended = task.status is TaskStatus.COMPLETED
+        elapsed = max(0.0, (received.received_at - task.created_at) / SECOND)
+        try:
+            received.caller.rights.require(tool.scopes)
+            request = read_arguments(tool.long_wait.request, json.loads(task.arguments))
+            call = replace(
+                self._call(received, request),
+                caller=replace(received.caller, position=task.position),
+                received_at=task.created_at,
+                elapsed=elapsed,
+                at_most=0.0 if has_ended else POLL_SECONDS,
+            )
+            found = await tool.handle(call)
+            is_over = has_ended or task.seconds - elapsed <= POLL_SECONDS
+            if not is_over and tool.long_wait.goes_on(found.structured):
+                return render_task(task)
+            result = render_tool_result(found)
+        except ExpectedFailure as failure:
+            problem = problem_of(failure)
+            if problem.status in (TOO_MANY_REQUESTS, SERVICE_UNAVAILABLE):
+                return render_task(task, problem.sentence)
+            result = render_tool_failure(explain_failure(failure))
+        task = await self._tasks.end(task, TaskStatus.COMPLETED)
+        rendered = render_task(task)
+        if task.status is TaskStatus.COMPLETED:
+            rendered["result"] = {"resultType": "complete", **result}
+        return rendered
 
     def _complete(self, result: JsonObject, mode: ProtocolMode, method: str) -> bytes:
         return dump_json(complete_result(result, mode, method, self._server))

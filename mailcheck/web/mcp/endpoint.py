@@ -19,6 +19,7 @@ from mailcheck.core.domains.domain_names import origin_of
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.oauth.clients import LOOPBACK_HOSTS
+from mailcheck.operations.accounts.authenticate import EndedAccess
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.cluster import Notifications
 from mailcheck.web.mcp.dispatch import TOOL_CALL, Dispatcher, ReceivedRequest, to_rpc_error
@@ -118,6 +119,7 @@ class McpEndpoint(Resource):
         dispatcher: Dispatcher,
         urls: RequestUrls,
         oauth: OAuthSettings,
+        ended_access: EndedAccess,
         cancellations: Notifications[str],
         clock_and_randomness: ClockAndRandomness,
     ) -> None:
@@ -127,6 +129,7 @@ class McpEndpoint(Resource):
         self._dispatcher = dispatcher
         self._urls = urls
         self._oauth = oauth
+        self._ended_access = ended_access
         self._origins = _allowed_origins(urls.default.public_url)
         self._clock = clock_and_randomness.clock
         self._now = clock_and_randomness.now
@@ -240,7 +243,24 @@ class McpEndpoint(Resource):
             else None
         )
         with self.in_flight.holding(key, answer):
-            exchange.answer(await answer)
+            exchange.answer(await self._while_permitted(caller, answer))
+
+    async def _while_permitted(self, caller: Caller, answer: "Deferred[bytes]") -> bytes:
+        """Return an answer, whatever it waits for, unless the access of the caller ends before.
+
+        :raises InvalidCredentials: it has ended.
+        """
+        ended: list[ExpectedFailure] = []
+
+        def end(failure: ExpectedFailure) -> None:
+            ended.append(failure)
+            answer.cancel()
+
+        with self._ended_access.watched(caller, end):
+            try:
+                return await answer
+            except CancelledError:
+                raise ended[0] if ended else CancelledError from None
 
     def _receive(
         self, exchange: McpExchange, caller: Caller, message: Notification | PostedResponse

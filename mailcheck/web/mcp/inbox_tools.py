@@ -38,6 +38,7 @@ from mailcheck.api.mcp.views import MessageView, trim_content, view_content
 from mailcheck.api.shapes import ABSENT, Absent
 from mailcheck.checks.content.bodies import Attachment
 from mailcheck.core.accounts import Caller
+from mailcheck.core.cursors import Position
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, MessageId, new_short_id
 from mailcheck.core.instants import SECOND
@@ -47,10 +48,18 @@ from mailcheck.operations.concurrency import SingleFlight, run_all
 from mailcheck.operations.inbox.all_operations import InboxOperations
 from mailcheck.operations.inbox.check_message import AUTHENTICATION_DEADLINE
 from mailcheck.operations.inbox.explain_wait import TimedOut
-from mailcheck.operations.inbox.wait_for_message import NoMessage
+from mailcheck.operations.inbox.wait_for_message import NoMessage, UnexpectedMessage
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.workers import Worker
-from mailcheck.web.mcp.tools import Annotations, Image, Tool, ToolCall, ToolResult, as_json_text
+from mailcheck.web.mcp.tools import (
+    Annotations,
+    Image,
+    LongWait,
+    Tool,
+    ToolCall,
+    ToolResult,
+    as_json_text,
+)
 from mailcheck.web.site import costs
 
 
@@ -84,9 +93,6 @@ class MessageViews:
         self._views[message] = view
         return view
 
-
-ANSWERED_BY = 54.0
-"""Seconds after which a wait answers. Clients time out at 60; the descriptions promise 55."""
 
 _OPEN_WORLD = Annotations(is_open_world=True)
 
@@ -175,7 +181,7 @@ class InboxTools:
             Tool(
                 "wait_for_message",
                 (Scope.INBOX_READ,),
-                costs.FREE,
+                costs.SMALL,
                 "Wait for a mail",
                 WAIT_FOR_MESSAGE,
                 request=shapes.WaitForMessageArguments,
@@ -183,6 +189,11 @@ class InboxTools:
                 handle=self.wait_for_message,
                 annotations=_OPEN_WORLD,
                 has_card=True,
+                long_wait=LongWait(
+                    shapes.LongWaitArguments,
+                    lambda request: request.seconds,
+                    lambda found: found.timed_out or found.none is True,
+                ),
             ),
             Tool(
                 "list_messages",
@@ -267,13 +278,13 @@ class InboxTools:
 
     async def wait_for_message(self, call: ToolCall[shapes.WaitForMessageArguments]) -> ToolResult:
         """Wait for a matching message, for several, or for none."""
-        wanted, timeout = call.request.wanted, min(call.request.seconds, ANSWERED_BY)
+        wanted, timeout = call.request.wanted, call.left_of(call.request.seconds)
         if call.request.none:
             return await self._wait_for_none(call, wanted, timeout)
         call.announce(timeout, "waiting for a matching message")
         if call.request.count is not None:
             return await self._wait_for_many(call, timeout, call.request.count)
-        outcome = await self._wait.wait(call.caller, wanted, timeout)
+        outcome = await self._wait.wait(call.caller, wanted, timeout, call.elapsed)
         if isinstance(outcome, TimedOut):
             return _timed_out(outcome, call)
         view = await self._views.of(outcome)
@@ -286,7 +297,9 @@ class InboxTools:
     async def _wait_for_many(
         self, call: ToolCall[shapes.WaitForMessageArguments], timeout: float, count: int
     ) -> ToolResult:
-        outcome = await self._wait.wait_for_many(call.caller, call.request.wanted, timeout, count)
+        outcome = await self._wait.wait_for_many(
+            call.caller, call.request.wanted, timeout, count, call.elapsed
+        )
         if isinstance(outcome, TimedOut):
             return _timed_out(outcome, call)
         waited = max(0, self._now() - call.received_at) / SECOND
@@ -299,7 +312,8 @@ class InboxTools:
         self, call: ToolCall[shapes.WaitForMessageArguments], wanted: MessageFilter, timeout: float
     ) -> ToolResult:
         call.announce(timeout, "checking that no matching message arrives")
-        outcome = await self._wait.wait_for_none(call.caller, wanted, timeout)
+        outcome = await self._wait.wait_for_none(call.caller, wanted, timeout, call.elapsed)
+        outcome = _within(outcome, call)
         if isinstance(outcome, NoMessage):
             return ToolResult(
                 render_none_result(outcome, call.fence), [describe_no_message(outcome)]
@@ -380,6 +394,18 @@ class InboxTools:
         message_id = MessageId(given_id)
         await self._read.require_allowed(caller, message_id)
         return await self._read.message(caller.account_id, message_id)
+
+
+def _within(
+    outcome: NoMessage | UnexpectedMessage, call: ToolCall[shapes.WaitForMessageArguments]
+) -> NoMessage | UnexpectedMessage:
+    """Ignore a mail that came after the end of a wait, before the last poll of its task."""
+    if isinstance(outcome, NoMessage):
+        return outcome
+    came_at = outcome.arrived_at
+    if came_at <= call.received_at + call.request.seconds * SECOND or not call.elapsed:
+        return outcome
+    return NoMessage(Position(outcome.cursor - 1), outcome.waited)
 
 
 def _timed_out(outcome: TimedOut, call: ToolCall[shapes.WaitForMessageArguments]) -> ToolResult:

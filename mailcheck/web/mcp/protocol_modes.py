@@ -19,6 +19,7 @@ from mailcheck.web.mcp.json_rpc import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
+    MISSING_CAPABILITY,
     PARSE_ERROR,
     UNSUPPORTED_VERSION,
     Request,
@@ -89,6 +90,7 @@ _STATUSES = {
     # With a 5xx status, clients assume that the transport is broken.
     INTERNAL_ERROR: 200,
     HEADER_MISMATCH: 400,
+    MISSING_CAPABILITY: 400,
     UNSUPPORTED_VERSION: 400,
 }
 

@@ -18,6 +18,9 @@ from mailcheck.web.site.costs import Cost
 
 R = TypeVar("R", bound=Request)
 
+ANSWERED_BY = 54.0
+"""Seconds after which a wait answers. Clients time out at 60; the descriptions promise 55."""
+
 CARD_URI = "ui://mailcheck/card"
 """URI of the document that the MCP App consists of."""
 
@@ -26,7 +29,8 @@ class ToolCall(Struct, Generic[R], frozen=True):
     """One tool call within its limits, with its caller, time of arrival, arguments and client.
 
     ``announce(seconds, what)`` tells the client how long the answer may take, if the client
-    requested progress. ``fence`` is unique to this call.
+    requested progress. ``fence`` is unique to this call. A poll of a task continues a call that has
+    lasted ``elapsed`` seconds already. ``at_most`` is the maximum number of seconds of this wait.
     """
 
     caller: Caller
@@ -35,6 +39,12 @@ class ToolCall(Struct, Generic[R], frozen=True):
     request: R
     fence: Fence
     announce: Callable[[float, str], None]
+    elapsed: float = 0.0
+    at_most: float = ANSWERED_BY
+
+    def left_of(self, seconds: float) -> float:
+        """Return how many of the seconds of the whole wait this call may wait."""
+        return max(0.0, min(seconds - self.elapsed, self.at_most))
 
 
 class Image(Struct, frozen=True):
@@ -77,11 +87,20 @@ class Annotations(Struct, frozen=True):
     is_open_world: bool = False
 
 
+class LongWait(Struct, Generic[R], frozen=True):
+    """How a tool waits as a task: with which arguments, for how long, and whether it goes on."""
+
+    request: type[R]
+    seconds_of: Callable[[R], float]
+    goes_on: Callable[[Any], bool]
+
+
 class Tool(Struct, Generic[R], frozen=True):
     """A tool, whose arguments are a request and whose structured content is a shape.
 
     A key needs all ``scopes``. ``cost`` is the maximum cost of one call. ``has_card``: whether the
     MCP App shows its results. ``is_of_app``: whether only the App may call it, never the model.
+    ``long_wait`` is for tools that clients of tasks may ask to wait longer than a call may last.
     """
 
     name: str
@@ -95,6 +114,12 @@ class Tool(Struct, Generic[R], frozen=True):
     annotations: Annotations = field(default_factory=Annotations)
     has_card: bool = False
     is_of_app: bool = False
+    long_wait: LongWait[R] | None = None
+
+    def request_for(self, extensions: Extensions) -> type[R]:
+        """Return the arguments of a client with these extensions."""
+        is_long = self.long_wait is not None and Extension.TASKS in extensions
+        return self.long_wait.request if is_long and self.long_wait else self.request
 
     def is_offered(self, extensions: Extensions) -> bool:
         """Return whether a client with these extensions may use the tool.
@@ -123,7 +148,7 @@ def describe_tool(tool: Tool[Any], extensions: Extensions) -> JsonObject:
         "name": tool.name,
         "title": tool.title,
         "description": tool.description,
-        "inputSchema": arguments_schema(tool.request),
+        "inputSchema": arguments_schema(tool.request_for(extensions)),
         "outputSchema": outline_of(tool.output),
         "annotations": {
             "readOnlyHint": hints.is_read_only,

@@ -124,7 +124,7 @@ NOT_OFFERED = [
     "completion/complete",
     "logging/setLevel",
     "subscriptions/listen",
-    "tasks/get",
+    "tasks/list",
     "tools/List",
     "nothing/at/all",
     "",
