@@ -2,18 +2,23 @@
 #     docker build --tag mailcheck .
 # With the content filter of deliverability tests, SpamAssassin:
 #     docker build --tag mailcheck --build-arg PACKAGES="spamassassin spamd" .
+# BASE is a Debian with Python, pip and venv.
 
-FROM python:3.13-slim AS build
+ARG BASE=python:3.13-slim
+
+FROM $BASE AS build
 ARG PIP_NO_CACHE_DIR=1
 WORKDIR /src
 COPY setup.cfg pyproject.toml README.md LICENSE ./
+ARG VERSION=""
+RUN test -z "$VERSION" || sed -i "s/^version = .*/version = $VERSION/" setup.cfg
 COPY etc etc
 COPY systemd systemd
 COPY twisted twisted
 COPY mailcheck mailcheck
 RUN python -m pip wheel --no-deps --wheel-dir /wheels .
 
-FROM python:3.13-slim
+FROM $BASE
 ARG PIP_NO_CACHE_DIR=1
 ARG PACKAGES=""
 RUN test -z "$PACKAGES" || { \
@@ -26,9 +31,10 @@ RUN install --directory --owner=10001 --group=10001 --mode=0700 /var/lib/mailche
 COPY requirements.lock /wheels/
 COPY --from=build /wheels /wheels
 # twistd caches its list of plugins now, while the files can still be written.
-RUN python -m venv /opt/mailcheck && \
-    /opt/mailcheck/bin/pip install --require-hashes --requirement /wheels/requirements.lock && \
-    /opt/mailcheck/bin/pip install --no-deps /wheels/*.whl && \
+RUN python -m venv --without-pip /opt/mailcheck && \
+    pip="python -m pip --python /opt/mailcheck/bin/python install" && \
+    $pip --require-hashes --requirement /wheels/requirements.lock && \
+    $pip --no-deps /wheels/*.whl && \
     /opt/mailcheck/bin/twistd --help > /dev/null
 
 # The daemon listens on all addresses of the container. Publish the ports when you start it.

@@ -39,7 +39,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Install the packages, servers and clients for tests in parallel.
 INSTALL := $(MAKE) --no-print-directory --jobs=3 --output-sync=target
 
-.PHONY: run cluster test interop fast coverage soak pictures docs wheel deb debian-root lock sbom audit reference client-calls test-needs interop-needs mcp-clients generators provider-sdks inbox-clients lint types tests format clean
+.PHONY: run cluster test interop fast coverage soak pictures docs release wheel deb debian-root lock sbom audit reference client-calls test-needs interop-needs mcp-clients generators provider-sdks inbox-clients lint types tests format clean
 
 ## run: start a daemon that receives mail, and print the next steps
 run: export MAILCHECK_SMTP_LISTEN ?= $(HOST):$(SMTP_PORT)
@@ -134,6 +134,12 @@ wheel: docs
 ## deb: build the Debian package with the documentation in dist/, for the Debian release of this machine
 deb: docs
 	@PYTHON=$(BIN)/python bash scripts/build-deb
+
+## release: build all files of a release in dist/ from a clean checkout, and try each of them
+release:
+	@$(INSTALL) interop-needs $(VENV)/installed-test $(VENV)/installed-release
+	@PYTHON=$(BIN)/python bash scripts/build-release dist
+	RELEASE_FOLDER=$(CURDIR)/dist $(BIN)/pytest --quiet -m interop tests/interop/test_artefacts.py
 
 ## lock: pin each dependency with its hashes in requirements.lock, after a change of setup.cfg
 lock: $(VENV)/installed-release

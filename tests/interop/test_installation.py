@@ -8,7 +8,6 @@ import configparser
 import contextlib
 import json
 import os
-import shlex
 import shutil
 import smtplib
 import socket
@@ -24,7 +23,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.blocks import read_blocks
 from tests.servers.daemon import ANSWER_DEADLINE, API, HOST, POLL, PREFIX, STOPPED_WELL, Daemon
 from tests.servers.dockerfile import Image, build_image
 from tests.servers.name_server import has_address
@@ -63,11 +61,9 @@ def sdist(folder: Path) -> Path:
     for name in FILES:
         shutil.copy(CHECKOUT / name, sources / name)
     built = folder / "dist"
-    releasing = read_blocks(CHECKOUT / "docs" / "how-to" / "make-a-release.md")
-    [command] = [one.text for one in releasing if one.runner.endswith("test_installation.py")]
-    words = shlex.split(command.replace(".venv/bin/python", sys.executable))
     # The Dockerfile's steps build the wheel, and the environment has the build backend.
-    run(*words, "--sdist", "--no-isolation", f"--outdir={built}", sources)
+    options = ("--sdist", "--no-isolation", f"--outdir={built}")
+    run(sys.executable, "-m", "build", *options, sources)
     [archive] = built.iterdir()
     with tarfile.open(archive) as packed:
         packed.extractall(folder / "unpacked", filter="data")

@@ -10,24 +10,6 @@ import pytest
 
 from tests.docs.blocks import ROOT
 
-BUILD = r"""
-set -eu
-mount -t tmpfs tmpfs "$LAYERS"
-mkdir "$LAYERS/upper" "$LAYERS/work" "$LAYERS/root"
-options="lowerdir=$FILES,upperdir=$LAYERS/upper,workdir=$LAYERS/work"
-mount -t overlay overlay -o "$options" "$LAYERS/root"
-cd "$LAYERS/root"
-for folder in $SHARED; do
-    mkdir -p ".$folder"
-    mount --rbind "$folder" ".$folder"
-done
-mount -t proc proc proc
-mount --rbind /dev dev
-cp /etc/resolv.conf etc/resolv.conf
-exec chroot . bash -euc 'cd "$SOURCES" && bash scripts/build-deb "$INTO"'
-"""
-"""Build in a copy of the folder with the tools. Python with Sphinx and pip's cache are shared."""
-
 
 def debian_root(release: str, purpose: str = "run") -> Path:
     """Return the folder of an empty Debian; skip the test if it cannot be made."""
@@ -61,25 +43,13 @@ def commit(folder: Path) -> None:
 
 def build_package(release: str, sources: Path, into: Path) -> Path:
     """Build the package of a release of Debian from a repository."""
-    layers = into / "layers"
-    layers.mkdir(parents=True)
-    cache = subprocess.run(
-        [sys.executable, "-m", "pip", "cache", "dir"], capture_output=True, text=True, check=True
-    ).stdout.strip()
-    Path(cache).mkdir(parents=True, exist_ok=True)
-    shared = {sys.base_prefix, sys.prefix, cache, str(sources), str(into), "/etc/ssl/certs"}
-    paths = {
-        "FILES": str(debian_root(release, "build")),
-        "LAYERS": str(layers),
-        "SHARED": " ".join(sorted(shared)),
-        "SOURCES": str(sources),
-        "INTO": str(into),
-        "PYTHON": sys.executable,
-        "PIP_CACHE_DIR": cache,
-    }
-    command = ["unshare", "--mount", "bash", "-c", BUILD]
     done = subprocess.run(
-        command, env={**os.environ, **paths}, capture_output=True, text=True, check=False
+        ["bash", "scripts/build-deb-for", release, into, sources],
+        cwd=ROOT,
+        env={**os.environ, "PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     (built,) = into.glob("*.deb")

@@ -103,7 +103,8 @@ def build_image(
 
 
 def _from(image: Image, text: str, sources: Path) -> None:
-    assert _BASE.fullmatch(text.split()[0]), text
+    base = image.environment[text.split()[0].removeprefix("$")]
+    assert _BASE.fullmatch(base), text
     image.folder = "/"
 
 
