@@ -1,12 +1,12 @@
-"""Fixtures: an address for each test (`mail_address`, from the client), and the shop."""
+"""Fixtures: the shop, which sends to the mail server of the package's fixture `mailcheck`."""
 
 import pytest
 from shop import app
 
-pytest_plugins = ["mailcheck_client"]
-
 
 @pytest.fixture
-def shop():
+def shop(mailcheck, monkeypatch):
     """Return a Flask test client for the shop."""
+    monkeypatch.setenv("SMTP_HOST", mailcheck.smtp_host)
+    monkeypatch.setenv("SMTP_PORT", str(mailcheck.smtp_port))
     return app.test_client()

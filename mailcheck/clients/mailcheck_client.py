@@ -75,6 +75,8 @@ send first. The service explains a wait that timed out with mail of the same tim
 LARGEST_PAGE = 100
 LONGEST_LABEL = 24
 
+__tracebackhide__ = True  # pytest shows the line of the test that failed, and not this file
+
 _BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
 _ENDING = 10  # random characters of a tag, with 50 bits of entropy
 
@@ -812,15 +814,10 @@ def _retry_delay(error: HTTPError) -> float | None:
     return 1.0  # a proxy may send neither seconds nor a date
 
 
-if "pytest" in sys.modules:  # only tests need the fixtures; programs should not import pytest
+if "pytest" in sys.modules:  # only tests need the fixture; programs should not import pytest
     import pytest
 
-    @pytest.fixture(scope="session")
-    def mailcheck_inbox() -> Mailcheck:
-        """The inbox of MAILCHECK_URL and MAILCHECK_API_KEY."""
-        return Mailcheck()
-
     @pytest.fixture
-    def mail_address(mailcheck_inbox: Mailcheck, request: pytest.FixtureRequest) -> Address:
-        """An address for this test only."""
-        return mailcheck_inbox.new_address(request.node.name)
+    def mail_address(request: pytest.FixtureRequest) -> Address:
+        """An address for this test only, in the inbox of MAILCHECK_URL and MAILCHECK_API_KEY."""
+        return Mailcheck().new_address(request.node.name)

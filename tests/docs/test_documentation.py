@@ -77,7 +77,7 @@ def test_the_index_lists_the_pages_of_the_side_bar() -> None:
 
 def test_mailcheck_is_not_installed_from_pypi() -> None:
     """No document installs mailcheck by name, because that name on PyPI is another project."""
-    by_name = re.compile(r"\b(?:pip|pipx) (?:install|run) (?:-\S+ )*mailcheck")
+    by_name = re.compile(r"\b(?:pip|pipx) (?:install|run) (?:-\S+ )*mailcheck\b(?!-daemon)")
     pages = [*ROOT.glob("*.md"), ROOT / "Dockerfile", *(ROOT / "docs").rglob("*.*")]
     texts = {page: page.read_text("utf-8") for page in pages if page.suffix != ".png"}
     texts.pop(ROOT / "NEWS.md")  # what earlier versions said

@@ -186,13 +186,17 @@ def run_in(folder: Path, daemon: Daemon, *command: str) -> str:
     return done.stdout
 
 
-def test_the_test_of_the_page_passes(shared_daemon: Daemon, tmp_path: Path) -> None:
-    """The page's test passes, with its conftest, for a shop that sends a code."""
+def test_the_tests_of_the_page_pass(shared_daemon: Daemon, tmp_path: Path) -> None:
+    """The page's tests pass, with the package and with the file, for a shop that sends a code."""
     (tmp_path / "conftest.py").write_text(code_with(GUIDE, f"# conftest.py\n{PLUGIN}"))
-    test = code_with(GUIDE, "def test_sign_up(mail_address)")
-    (tmp_path / "test_shop.py").write_text(SHOP + test)
-    pytest_here = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir=.")
-    assert "1 passed" in run_in(tmp_path, shared_daemon, *pytest_here, "test_shop.py")
+    names = ("mailcheck_inbox", "mail_address")
+    tests = [code_with(GUIDE, f"def test_sign_up({name})") for name in names]
+    (tmp_path / "test_shop.py").write_text(
+        SHOP + tests[0] + tests[1].replace("test_sign_up", "test_sign_in")
+    )
+    plugin = ("-p", "mailcheck.clients.pytest_plugin", "-p", "no:cacheprovider")
+    pytest_here = (sys.executable, "-m", "pytest", "-q", *plugin, "--rootdir=.")
+    assert "2 passed" in run_in(tmp_path, shared_daemon, *pytest_here, "test_shop.py")
 
 
 def test_a_fixed_recipient_is_waited_for(shared_daemon: Daemon, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The recipes of docs/, run as a user runs them, with the clients that the daemon serves.
+"""The recipes of docs/, run as a user runs them, with the client that the daemon serves.
 
 Each suite has 30 tests in four workers and gets the key that the first start has made, with the
 default limits: 60 requests a minute, 1,000 a day.
@@ -24,7 +24,8 @@ pytestmark = pytest.mark.end_to_end
 CHECKOUT = Path(__file__).parents[2]
 RECIPES = CHECKOUT / "docs" / "recipes"
 NODE_MODULES = CHECKOUT / "node_modules"
-CLIENTS = ("mailcheck_client.py", "mailcheck.mjs", "mailcheck.d.mts")
+CLIENTS = ("mailcheck.mjs", "mailcheck.d.mts")
+PLUGIN = "mailcheck.clients.pytest_plugin"
 
 LIMITS = {"limits_requests_per_minute": 60, "limits_requests_per_day": 1_000}
 REPEATS = 20
@@ -51,7 +52,7 @@ def environment_of(daemon: Daemon) -> dict[str, str]:
 
 
 def copy_recipes(daemon: Daemon, folder: Path) -> Path:
-    """Copy the recipes, and download the clients beside them."""
+    """Copy the recipes, and download the client beside them."""
     shutil.copytree(RECIPES, folder)
     for name in CLIENTS:
         with urlopen(f"http://{HOST}:{daemon.http_port}/clients/{name}", timeout=60) as response:
@@ -63,7 +64,18 @@ def run_pytest(daemon: Daemon, folder: Path) -> str:
     """Run the suite of pytest with xdist."""
     # Without the plugins of our own tests, which take seconds to load.
     environment = {**environment_of(daemon), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    command = ("pytest", "-q", "-n", "4", "-p", "xdist.plugin", "-p", "no:cacheprovider")
+    command = (
+        "pytest",
+        "-q",
+        "-n",
+        "4",
+        "-p",
+        "xdist.plugin",
+        "-p",
+        PLUGIN,
+        "-p",
+        "no:cacheprovider",
+    )
     return run(folder, environment, sys.executable, "-m", *command, "--rootdir=.")
 
 
