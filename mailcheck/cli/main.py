@@ -17,7 +17,6 @@ from mailcheck.cli.exit_statuses import (
     EXIT_FINE,
     EXIT_INTERRUPTED,
     EXIT_PROBLEM,
-    EXIT_USAGE,
 )
 from mailcheck.cli.parser import Parser
 from mailcheck.cli.terminal import protect
@@ -27,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
     sys.stdout, sys.stderr = protect(sys.stdout), protect(sys.stderr)  # for tracebacks too
     try:
-        status = run(sys.argv[1:] if arguments is None else arguments, sys.stdout, sys.stderr)
+        status = run(_given() if arguments is None else arguments, sys.stdout, sys.stderr)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader (head, less) has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -35,6 +34,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         status = EXIT_INTERRUPTED
     sys.exit(status)
+
+
+def _given() -> Sequence[str]:
+    """Return the arguments of the process. The link ``sendmail`` is the command of this name."""
+    return ["sendmail"] * (Path(sys.argv[0]).name == "sendmail") + sys.argv[1:]
 
 
 def run(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
@@ -46,7 +50,7 @@ def run(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
             if unknown:
                 options.parser.reject_unknown(unknown)
     except SystemExit as said:  # --help or a usage error
-        return EXIT_USAGE if said.code else EXIT_FINE
+        return said.code if isinstance(said.code, int) else EXIT_FINE
     from mailcheck.cli.commands import Command, Console
     from mailcheck.config.reading import ConfigError, load_config
     from mailcheck.core.errors import ExpectedFailure, StoreUnavailable
@@ -59,7 +63,8 @@ def run(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
             return command(options, console)
     except ConfigError as error:
         print(f"mailcheck: {error}", file=errors)
-        return EXIT_USAGE
+        status: int = options.parser.config_status
+        return status
     except BrokenPipeError:
         raise
     except StoreUnavailable as failure:
@@ -166,6 +171,14 @@ GROUPS: Mapping[str, Mapping[str, CommandRow]] = {
             "send yourself a mail with a code and a link",
             "inbox_commands:add_send_sample",
             ("mailcheck send-sample", "mailcheck send-sample --server 127.0.0.1:2525"),
+        ),
+        "sendmail": CommandRow(
+            "submit a mail in the place of /usr/sbin/sendmail",
+            "sendmail_commands:add_sendmail",
+            (
+                "mailcheck sendmail -t -i < mail.eml",
+                "mailcheck sendmail ann@example.com < mail.eml",
+            ),
         ),
         "webhook": CommandRow(
             "webhooks: add, list, test, replay, resume, secret, remove",

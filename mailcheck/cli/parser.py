@@ -2,8 +2,11 @@
 
 import argparse
 import re
+import sys
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NoReturn
+
+from mailcheck.cli.exit_statuses import EXIT_USAGE
 
 _CHOICES = re.compile(r"(argument \S+): invalid choice: '?(.*?)'? \(choose from (.*)\)", re.DOTALL)
 _OPTION = re.compile(r"--[a-z][a-z-]*")
@@ -18,6 +21,9 @@ class Parser(argparse.ArgumentParser):
 
     examples: Sequence[str] = ()
     """Command lines that the help shows."""
+
+    usage_status = config_status = EXIT_USAGE
+    """Exit statuses of a wrong command line and of a wrong configuration."""
 
     def __init__(self, *arguments: object, **settings: object) -> None:
         super().__init__(*arguments, **settings)  # type: ignore[arg-type]
@@ -45,13 +51,14 @@ class Parser(argparse.ArgumentParser):
         return [f"{program} {example}" for example in tomllib.loads(text).get(command, ())]
 
     def error(self, message: str) -> NoReturn:
-        """Print the error with the usage, and exit with 2."""
+        """Print the error with the usage, and exit with the status of a wrong command line."""
         if self._commands and message.endswith("required: COMMAND"):
             message = f"name a command: {', '.join(self._commands)}"
-        super().error(_suggest_choice(message))
+        self.print_usage(sys.stderr)
+        self.exit(self.usage_status, f"{self.prog}: error: {_suggest_choice(message)}\n")
 
     def reject_unknown(self, words: Sequence[str]) -> NoReturn:
-        """Print which words are no options or arguments of the command, and exit with 2."""
+        """Print which words are no options or arguments of the command, and exit."""
         from mailcheck.core.errors import nearest_word  # only loaded for errors
 
         options = _OPTION.findall(self.format_help())

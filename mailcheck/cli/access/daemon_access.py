@@ -63,16 +63,7 @@ def reach_daemon(options: argparse.Namespace, console: Console) -> Mailcheck:
 
     :raises ConfigError: there is no key, or it is malformed.
     """
-    path = options.key_file or Path(console.config.storage.state_directory) / KEY_FILE
-    key = None if options.key_file else os.environ.get("MAILCHECK_API_KEY")
-    if not key:
-        try:
-            key = path.read_text("utf-8")
-        except OSError:
-            raise ConfigError(
-                f"no API key: set MAILCHECK_API_KEY or name a file with --key-file "
-                f"({path} cannot be read)"
-            ) from None
+    key = read_key(options, console)
     url = options.url or os.environ.get("MAILCHECK_URL") or local_url(console.config)
     if not url.startswith(("http://", "https://")):
         raise ConfigError(f"the URL must begin with http:// or https://; got {url}")
@@ -80,6 +71,24 @@ def reach_daemon(options: argparse.Namespace, console: Console) -> Mailcheck:
         return Mailcheck(url, key)
     except MailcheckError as error:
         raise ConfigError(str(error)) from None
+
+
+def read_key(options: argparse.Namespace, console: Console) -> str:
+    """Return the given key, or the key from the daemon's first start.
+
+    :raises ConfigError: there is none.
+    """
+    path = options.key_file or Path(console.config.storage.state_directory) / KEY_FILE
+    key = None if options.key_file else os.environ.get("MAILCHECK_API_KEY")
+    if key:
+        return key
+    try:
+        return str(path.read_text("utf-8")).strip()
+    except OSError:
+        raise ConfigError(
+            f"no API key: set MAILCHECK_API_KEY or name a file with --key-file "
+            f"({path} cannot be read)"
+        ) from None
 
 
 def local_url(config: Config) -> str:
