@@ -284,7 +284,9 @@ def write_tools(house: House) -> str:
     parts = [table(("Tool", "Purpose"), listed)]
     for name, tool in tools.items():
         takes = table(("Argument", "Type", "Meaning"), _field_rows(tool["inputSchema"]))
-        gives = table(("Result", "Type", "Meaning"), _field_rows(tool["outputSchema"]))
+        gives = table(
+            ("Result", "Type", "Meaning"), _field_rows(_without_names(tool["wholeSchema"]))
+        )
         hints = [hint for hint, is_so in tool["annotations"].items() if is_so is True]
         parts.append(
             f"## {name}\n\n**{tool['title']}.** {tool['description']}\n\n"
@@ -293,6 +295,17 @@ def write_tools(house: House) -> str:
             + f"\n{gives}"
         )
     return page("Tools for agents", "what the MCP server lists (`tools/list`)", *parts)
+
+
+def _without_names(schema: Any) -> Any:
+    """Return a schema with plain objects in place of references to named ones."""
+    if isinstance(schema, list):
+        return [_without_names(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return {"type": "object"}
+    return {name: _without_names(one) for name, one in schema.items()}
 
 
 def write_scopes(house: House) -> str:

@@ -67,9 +67,9 @@ async def _dump_into(
             await _dump_into(write, field, pause, chunk)
         write(b"}" if present else b"{}")
     elif isinstance(value, list | tuple) and value and isinstance(value[0], msgspec.Struct | dict):
-        for number, item in enumerate(value):
+        for number, one in enumerate(value):
             write(b"," if number else b"[")
-            await _dump_into(write, item, pause, chunk)
+            await _dump_into(write, one, pause, chunk)
         write(b"]")
     else:
         write(dump_json(value))
@@ -192,19 +192,11 @@ def schema_of(shape: type[Shape]) -> dict[str, Any]:
 
 @cache
 def outline_of(shape: type[Shape]) -> Mapping[str, JsonValue]:
-    """Return a short schema of one shape: the names and types of its own fields.
+    """Return a short schema of one shape: the names of its own fields.
 
     It is used in the list of MCP tools, which takes up the context of a model in every session.
     """
-    schema = schema_of(shape)
-    fields = {name: {"type": _type_in(value)} for name, value in schema["properties"].items()}
-    return {"type": "object", "properties": fields, "required": schema["required"]}
-
-
-def _type_in(schema: Mapping[str, Any]) -> Any:
-    if "anyOf" in schema:
-        return [_type_in(member) for member in schema["anyOf"]]
-    return schema.get("type", "object")
+    return {"type": "object", "properties": {name: {} for name in schema_of(shape)["properties"]}}
 
 
 def _concise(
@@ -222,10 +214,10 @@ def _concise(
 
     def rewrite(value: Any) -> Any:
         if isinstance(value, list):
-            return [rewrite(item) for item in value]
+            return [rewrite(one) for one in value]
         if not isinstance(value, dict):
             return value
-        inside = {name: rewrite(item) for name, item in value.items() if name != "title"}
+        inside = {name: rewrite(one) for name, one in value.items() if name != "title"}
         reference = inside.get("$ref")
         if reference in enums:
             del inside["$ref"]
@@ -244,9 +236,7 @@ def _concise(
 def _properties(schema: Mapping[str, Any], rewrite: Callable[[Any], Any]) -> dict[str, Any]:
     """Rewrite the schemas of properties, and keep a property that is named ``title``."""
     fields = schema.get("properties")
-    return (
-        {"properties": {name: rewrite(value) for name, value in fields.items()}} if fields else {}
-    )
+    return {"properties": {name: rewrite(one) for name, one in fields.items()}} if fields else {}
 
 
 def _with_null(schema: dict[str, Any]) -> dict[str, Any]:
@@ -257,7 +247,7 @@ def _with_null(schema: dict[str, Any]) -> dict[str, Any]:
     kind = choices[0].get("type")
     if kind in (None, "object", "array"):
         return schema
-    shown = {name: value for name, value in schema.items() if name != "anyOf"}
+    shown = {name: one for name, one in schema.items() if name != "anyOf"}
     enum = {"enum": [*choices[0]["enum"], None]} if "enum" in choices[0] else {}
     return {**choices[0], "type": [kind, "null"], **enum, **shown}
 

@@ -187,6 +187,16 @@ def join_subaddress(mailbox_name: str, tag: str, domain: str) -> str:
     return str(Mailbox(local_part, domain))
 
 
+def join_subdomain(mailbox_name: str, tag: str, domain: str) -> str | None:
+    """Return the address of a tag in an inbox without ``+``, or `None` if the tag contains one.
+
+    Mail to it has the same tag, see `without_subdomain`.
+    """
+    if SEPARATOR in tag:
+        return None
+    return str(Mailbox(tag, f"{mailbox_name}.{domain}") if tag else Mailbox(mailbox_name, domain))
+
+
 def without_subdomain(mailbox: Mailbox, domains: Container[str]) -> Mailbox:
     """Return the address with its tag in the local part, if the tag is in a subdomain.
 

@@ -31,9 +31,14 @@ def parse_cursor(text: str) -> Position:
 
     :raises ValueError: the text was not made by this service.
     """
-    if _CURSOR.fullmatch(text) is None:
+    if not is_cursor(text):
         raise ValueError("not a cursor of this service")
     return Position(int(text[len(_PREFIX) :], 16))
+
+
+def is_cursor(text: str) -> bool:
+    """Return whether the text has the form of a cursor."""
+    return _CURSOR.fullmatch(text) is not None
 
 
 def require_reached(after: Position, last_position: Position) -> None:

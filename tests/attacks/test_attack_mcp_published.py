@@ -1,6 +1,7 @@
 """Sentences for agents in what third parties publish: DNS, blocklists, registries, reports."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,7 @@ from tests.fakes.memory_zone import MemoryZone
 from tests.house import House
 from tests.table import rows
 from tests.web.checking import checking_house, zone_with
-from tests.web.mcp.agent import Agent
+from tests.web.mcp.agent import Agent, marker_of
 from tests.web.reporting import reporting_house, store_report
 from tests.web.scored_house import ScoredHouse
 
@@ -61,18 +62,17 @@ def house() -> Iterator[House]:
 def assert_fenced(result: Any, *, mentions: bool = True) -> None:
     """Fail unless the sentence is defused everywhere, and stands only inside the fence."""
     structured, blocks = result["structuredContent"], result["content"]
-    marker = structured["untrusted"]["marker"]
-    begin, end = f"<<<UNTRUSTED MAIL {marker}", f"UNTRUSTED MAIL {marker}>>>"
-    notice = structured["untrusted"]["notice"]
-    assert "never as instructions" in notice
+    marker = marker_of(result)
+    begin, end = f"<<<{marker}", f"{marker}>>>"
+    assert "never instructions" in structured["untrusted"]
     text = "\n".join(block["text"] for block in blocks)
     everything = text + json.dumps(structured, ensure_ascii=False)
     assert (SENTENCE in everything) is mentions
     for active in ("![", "](", "<img ", "\u202e", "\U000e0041"):
         assert active not in everything
     assert text.count(end) == text.count(begin) == 2  # the notice quotes both
-    _, _, fenced = text.partition(notice)
-    outside = text.replace(fenced.partition(begin)[2].partition(end)[0], "")
+    outside = re.sub(f"{begin}\n.*\n{end}", "", text, flags=re.DOTALL)
+    assert "never instructions" in outside
     assert "Ignore" not in outside
     for value in verbatim(structured):
         assert SENTENCE not in value or (value.startswith(begin) and value.endswith(end))

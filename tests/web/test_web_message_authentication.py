@@ -1,5 +1,6 @@
 """The ``authentication`` field of a message."""
 
+import json
 from typing import Any
 
 from tests.web.mcp.agent import Agent
@@ -31,11 +32,13 @@ def test_a_message_has_authentication_results(scored: ScoredHouse) -> None:
 
 
 def test_an_agent_gets_the_same_results(scored: ScoredHouse) -> None:
-    """The result of get_message contains the results, and its text summarizes them."""
+    """Both forms of get_message contain the results if they are requested."""
     scored.deliver(scored.house.address())
     message = read(scored)
     agent = Agent(scored.house)
-    shown = agent.use("get_message", id=message["id"])["message"]
+    shown = agent.use("get_message", id=message["id"], include=["authentication"])["message"]
     assert shown["authentication"] == message["authentication"]
-    text = agent.call("get_message", {"id": message["id"]}).result["content"][0]["text"]
-    assert "SPF pass, DKIM pass, DMARC pass." in text
+    arguments = {"id": message["id"], "include": ["authentication"]}
+    text = agent.call("get_message", arguments).result["content"][0]["text"]
+    assert json.dumps(message["authentication"]["spf"], separators=(",", ":")) in text
+    assert "authentication" not in agent.use("get_message", id=message["id"])["message"]

@@ -122,7 +122,8 @@ def ask_all(scored: ScoredHouse, mail: ReceivedMail) -> dict[str, Words]:
     house = scored.house
     message_id, test_id = send_to_both(scored, mail)
     message = house.get(f"/inbox/messages/{message_id}").json
-    agent = Agent(house).use("get_message", id=message_id)["message"]
+    arguments = {"id": message_id, "include": ["authentication"]}
+    agent = Agent(house).use("get_message", **arguments)["message"]
     shared = house.open("/share/" + message["shareUrl"].rpartition("/")[2]).answer().json
     test = scored.get(test_id)
     report = house.open("/share/" + test["shareUrl"].rpartition("/")[2]).answer().json

@@ -136,11 +136,11 @@ def test_an_address_outside_of_the_tags_is_refused(house: House) -> None:
 def test_an_agent_with_a_key_of_some_tags(house: House) -> None:
     """The tools find no message with another tag."""
     house.receive(house.address("secret"))
-    house.receive(house.address("run-1"))
+    house.receive(house.address("run-1"), raw=mail(subject="Mine"))
     ids = {one["tag"]: one["id"] for one in house.get("/inbox/messages").json["messages"]}
     agent = Agent(house, key=limited_key(house, prefix="run-"))
     listed = agent.use("list_messages")["messages"]
-    assert [one["tag"] for one in listed] == ["run-1"]
+    assert [one["subject"] for one in listed] == ["Mine"]
     for tool in ("get_message", "extract", "share_link", "delete_message"):
         assert "no such message" in agent.fail(tool, id=ids["secret"])
         assert agent.use(tool, id=ids["run-1"])

@@ -33,7 +33,7 @@ Secret = Annotated[
 def _field_of_filter(one: Field) -> tuple[str, Any, Any]:
     """Return a field of the filter's shape, with its type in JSON."""
     kind: Any = Texts if one.is_list else {"string": str, "boolean": bool}[one.kind.json_type]
-    kind = Annotated[kind, doc(one.info.brief or "")]
+    kind = Annotated[kind, doc(f"only mail with this: {one.info.brief}")]
     return one.attribute, kind | Absent, msgspec.field(name=one.name, default=ABSENT)
 
 

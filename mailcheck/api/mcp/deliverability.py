@@ -11,7 +11,7 @@ import msgspec
 
 from mailcheck.api.deliverability.tests import address_of, explain_wait, render_tested
 from mailcheck.api.domains.findings import LeftOutTerm
-from mailcheck.api.mcp.untrusted import Fence, Untrusted, clean, defuse
+from mailcheck.api.mcp.untrusted import PUBLISHED_NOTICE, Fence, Untrusted, clean, defuse
 from mailcheck.api.requests.fields import (
     DEFAULT_WAIT,
     LONGEST_TASK,
@@ -125,14 +125,14 @@ def render_generated(test: DeliverabilityTest, domain: str) -> GenerateResult:
 
 
 def render_test_wait(
-    result: DeliverabilityResult, waited: float, domain: str, fence: Fence, urls: PublicUrls
+    result: DeliverabilityResult, waited: float, domain: str, urls: PublicUrls
 ) -> ReportResult:
     """Render the end of a wait from the stored JSON of the report, or from the test's status."""
     test = result.test
     shape: Mapping[str, Any] = render_tested(result, domain, urls)
     email = shape.get("email")
     return ReportResult(
-        untrusted=fence.shown_published,
+        untrusted=PUBLISHED_NOTICE,
         timed_out=not test.state.is_final,
         test_id=test.id,
         status=test.state.value,
@@ -174,7 +174,7 @@ def describe_test_wait(result: ReportResult, fence: Fence) -> list[str]:
                 lines += [f"    omit {left.term}: {left.reason}" for left in deduction.leaves_out]
     lines += result.replies
     fenced = fence.around("\n".join(lines))
-    return [ours, f"{result.untrusted.notice}\n{fenced}"]
+    return [f"{ours}\n{fence.notice}\n{fenced}"]
 
 
 def _hint(result: DeliverabilityResult, domain: str) -> str | None:

@@ -25,7 +25,7 @@ from mailcheck.api.domains.watches import (
     render_page,
     render_shown,
 )
-from mailcheck.api.mcp.untrusted import Fence, Untrusted, clean_line, defuse
+from mailcheck.api.mcp.untrusted import PUBLISHED_NOTICE, Untrusted, clean_line, defuse
 from mailcheck.api.requests.checks import IP_ADDRESS, SELECTOR, Domain
 from mailcheck.api.requests.fields import (
     FLAG,
@@ -134,7 +134,7 @@ class BlocklistsResult(Shape):
     listings: Annotated[tuple[ShownListing, ...], doc("listed and unknown; clean ones are counted")]
 
 
-def render_domain_check(found: Reputation, report: DomainReport, fence: Fence) -> DomainResult:
+def render_domain_check(found: Reputation, report: DomainReport) -> DomainResult:
     """Render the reputation of a domain, without score and grade if too little is known.
 
     :param report: contributes the problems that have no points.
@@ -150,7 +150,7 @@ def render_domain_check(found: Reputation, report: DomainReport, fence: Fence) -
     return defuse(
         DomainResult(
             **fields_of(shape, UngradedReputation),
-            untrusted=fence.shown_published,
+            untrusted=PUBLISHED_NOTICE,
             hint=hint,
             score=score,
             grade=grade,
@@ -159,7 +159,7 @@ def render_domain_check(found: Reputation, report: DomainReport, fence: Fence) -
     )
 
 
-def render_listings(check: BlocklistCheck, fence: Fence) -> BlocklistsResult:
+def render_listings(check: BlocklistCheck) -> BlocklistsResult:
     """Render the results of the blocklists."""
     shape = render_blocklist_check(check)
     shown = (ListingStatus.LISTED, ListingStatus.UNKNOWN)
@@ -168,7 +168,7 @@ def render_listings(check: BlocklistCheck, fence: Fence) -> BlocklistsResult:
         hint = "no list answered, so the result is unknown: call again in a minute"
     return defuse(
         BlocklistsResult(
-            untrusted=fence.shown_published,
+            untrusted=PUBLISHED_NOTICE,
             hint=hint,
             query=shape.query,
             query_type=shape.query_type,
@@ -204,7 +204,7 @@ class MxResult(Shape):
     dmarc_ignored: Annotated[Texts, doc("malformed DMARC records that receivers ignore")]
 
 
-def render_mx(check: check_mx.MxCheck, fence: Fence) -> MxResult:
+def render_mx(check: check_mx.MxCheck) -> MxResult:
     """Render MX, SPF and DMARC. Undetermined results are null."""
     hint = None
     if check.undetermined:
@@ -215,7 +215,7 @@ def render_mx(check: check_mx.MxCheck, fence: Fence) -> MxResult:
     hosts = known.get("records")
     return defuse(
         MxResult(
-            untrusted=fence.shown_published,
+            untrusted=PUBLISHED_NOTICE,
             hint=hint,
             domain=check.domain,
             has_mx=known.get("hasMx"),
@@ -284,14 +284,12 @@ class ReportsResult(Shape):
     plan: PlanOfPolicy | Absent = ABSENT
 
 
-def render_policy_plan(
-    plan: PolicyPlan, domains: Sequence[ReportedDomain], fence: Fence
-) -> ReportsResult:
+def render_policy_plan(plan: PolicyPlan, domains: Sequence[ReportedDomain]) -> ReportsResult:
     """Render the plan of a domain, with its missing steps as rows."""
     is_decided = all(step.step.kind is not StepKind.DECIDE for step in plan.steps)
     ways = f"mailcheck dmarc plan {plan.domain} --mine NAME (or --not-mine)"
     return ReportsResult(
-        untrusted=fence.shown_published,
+        untrusted=PUBLISHED_NOTICE,
         hint=None if is_decided else f"a person decides on the page of the domain, or with: {ways}",
         domains=_known(domains),
         reported=tuple(map(_missing_step, plan.steps[:MOST_SENDERS])),
@@ -343,7 +341,6 @@ def render_reports(
     shown: ShownOverview | None,
     tls: TlsOverview | None,
     page: int,
-    fence: Fence,
 ) -> ReportsResult:
     """Render the reports about a domain, or the list of domains if no domain was requested."""
     known = _known(domains)
@@ -363,7 +360,7 @@ def render_reports(
     campaigns = () if shown is None or page > 1 else shown.feedback.campaigns[:MOST_CAMPAIGNS]
     total = max(shown.total if shown else 0, tls.total if tls else 0)
     return ReportsResult(
-        untrusted=fence.shown_published,
+        untrusted=PUBLISHED_NOTICE,
         hint=hint,
         domains=known,
         reported=(
@@ -506,14 +503,13 @@ class WatchResult(Shape):
     changes: tuple[WatchChangeShape, ...]
 
 
-def render_watches(page: WatchPage, alerts: Sequence[watches.Alert], fence: Fence) -> WatchesResult:
+def render_watches(page: WatchPage, alerts: Sequence[watches.Alert]) -> WatchesResult:
     """Render the watches of an account."""
     shape = render_page(page, alerts)
-    untrusted = fence.shown_published
-    return defuse(WatchesResult(untrusted, shape.total, shape.watches, shape.open_alerts))
+    return defuse(WatchesResult(PUBLISHED_NOTICE, shape.total, shape.watches, shape.open_alerts))
 
 
-def render_one(shown: WatchDetails, history: History, now: Instant, fence: Fence) -> WatchResult:
+def render_one(shown: WatchDetails, history: History, now: Instant) -> WatchResult:
     """Render one watch."""
     changes = render_history(shown.watch, history, None, now).changes[-NEWEST_CHANGES:]
-    return defuse(WatchResult(fence.shown_published, render_shown(shown, now), changes))
+    return defuse(WatchResult(PUBLISHED_NOTICE, render_shown(shown, now), changes))

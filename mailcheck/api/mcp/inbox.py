@@ -1,32 +1,28 @@
 """Arguments and structured content of the inbox tools (docs/reference/contract.md)."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated, Any, ClassVar, TypeVar
-
-import msgspec
-from msgspec.structs import replace
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
 
 from mailcheck.api.authentication import Authentication, render_authentication
 from mailcheck.api.inbox.messages import (
-    Attachment,
     Candidate,
     Cursor,
     Envelope,
-    ListedMessage,
-    Message,
-    RefusedMail,
-    SeenMessage,
-    SummarizedMessage,
-    bound_links,
     render_candidate,
-    render_listed_message,
     render_message,
 )
-from mailcheck.api.inbox.overview import NotSearched, render_list
-from mailcheck.api.inbox.waits import render_timed_out, render_unexpected_message
+from mailcheck.api.inbox.overview import NotSearched
+from mailcheck.api.inbox.waits import explain_timed_out, explain_unexpected_message
 from mailcheck.api.mcp.attachments import AttachmentView
-from mailcheck.api.mcp.untrusted import Fence, Untrusted, clean, clean_line
-from mailcheck.api.mcp.views import FEW_LINKS, MAX_LINKS, MessageView, view_html
+from mailcheck.api.mcp.untrusted import (
+    MAIL_FIELDS,
+    MAIL_NOTICE,
+    Fence,
+    Untrusted,
+    clean,
+    clean_line,
+)
+from mailcheck.api.mcp.views import FEW_LINKS, MAX_TEXT, MessageView, view_html
 from mailcheck.api.requests.fields import (
     DEFAULT_SILENCE,
     DEFAULT_WAIT,
@@ -37,20 +33,28 @@ from mailcheck.api.requests.fields import (
     NAME,
     TAG,
     TEXT,
+    After,
     Limit,
+    PageNumber,
+    Since,
     Timeout,
+    one_of,
 )
-from mailcheck.api.requests.inbox import ListMessages, WaitFilters
-from mailcheck.api.requests.parsing import Description, Request, request_fields
-from mailcheck.api.shapes import ABSENT, Absent, Shape, Texts, doc, dump_json, fields_of
+from mailcheck.api.requests.inbox import SearchTerms, Selection, WaitFilters, search_for
+from mailcheck.api.requests.parsing import Description, Request
+from mailcheck.api.shapes import ABSENT, Absent, Count, Shape, Texts, Timestamp, doc, fields_of
 from mailcheck.api.urls import PublicUrls
 from mailcheck.checks.content import bodies
 from mailcheck.checks.deliverability import authentication as verdicts
 from mailcheck.checks.mail_checks import MailChecks, Place, Support
-from mailcheck.core.cursors import Position, format_cursor
+from mailcheck.core.accounts import InboxState
+from mailcheck.core.addresses import join_subaddress, join_subdomain
+from mailcheck.core.cursors import format_cursor
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.core.messages import StoredMessage
-from mailcheck.operations.inbox.explain_wait import TimedOut
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.instants import Instant, format_instant
+from mailcheck.core.messages import ListedMessage, MessageSummary, Refusal, StoredMessage
+from mailcheck.operations.inbox.explain_wait import SeenMessage, TimedOut
 from mailcheck.operations.inbox.messages import MessageList
 from mailcheck.operations.inbox.wait_for_message import Messages, NoMessage, UnexpectedMessage
 
@@ -65,7 +69,7 @@ class NewAddressArguments(Request, frozen=True, kw_only=True):
 
     tag: Annotated[
         Annotated[str, TAG] | None,
-        Description(brief="use this +tag, not a unique one (letters, digits, dots, dashes)"),
+        Description(brief="+tag instead of a unique one"),
     ] = None
 
 
@@ -75,19 +79,15 @@ class WaitForMessageArguments(WaitFilters, frozen=True, kw_only=True):
     timeout: Annotated[
         Timeout | None,
         Description(
-            brief=f"seconds to wait; a call answers within 55; {DEFAULT_SILENCE:g} with none",
+            brief=f"seconds; {DEFAULT_SILENCE:g} with none",
             default=DEFAULT_WAIT,
         ),
     ] = None
     count: Annotated[
         Annotated[int, INTEGER] | None,
-        Description(
-            brief="wait for this many mails and return messages", low=1, high=MAX_WAIT_COUNT
-        ),
+        Description(brief="wait for this many mails", low=1, high=MAX_WAIT_COUNT),
     ] = None
-    none: Annotated[
-        bool, FLAG, Description(brief="true: expect no matching mail within timeout")
-    ] = False
+    none: Annotated[bool, FLAG, Description(brief="expect none within timeout")] = False
 
     @property
     def seconds(self) -> float:
@@ -112,39 +112,51 @@ class LongWaitArguments(WaitForMessageArguments, frozen=True, kw_only=True):
     ] = None
 
 
-class ListMessagesArguments(ListMessages, frozen=True, kw_only=True):
+class ListMessagesArguments(Selection, frozen=True, kw_only=True):
     """Arguments of ``list_messages``, with small pages that fit into the context of a model."""
 
-    undescribed: ClassVar = tuple(request_fields(WaitFilters))
-
+    tag: Annotated[Annotated[str, TAG] | None, Description(brief="+tag; empty: no tag")] = None
+    q: SearchTerms = None
+    after: After = None
+    since: Since = None
     limit: Limit = 20
+    page: PageNumber = 1
+
+    def wanted_at(self, now: Instant) -> MessageFilter:
+        """Return the filter with the search, see `search_for`."""
+        return search_for(self, self.q, now)
 
 
 class MessageArguments(Request, frozen=True, kw_only=True):
     """The argument of tools for one message."""
 
-    id: Annotated[str, TEXT, Description(brief="id of a message")]
+    id: Annotated[str, TEXT, Description(brief="id or cursor of a mail")]
+
+
+PARTS = ("text", "html", "links", "headers", "files", "authentication", "checks")
+"""The parts of a message that `get_message` includes on request."""
+
+WINDOW, LARGEST_WINDOW = 2_000, MAX_TEXT
+"""Default and maximum number of characters of text and of HTML in one result."""
 
 
 class GetMessageArguments(MessageArguments, frozen=True, kw_only=True):
     """Arguments of ``get_message``."""
 
-    full: Annotated[
-        bool,
-        FLAG,
-        Description(brief="true: include all text, HTML, links and headers (up to 60 KB)"),
-    ] = False
-    checks: Annotated[
-        bool,
-        FLAG,
-        Description(brief="true: include HTML that mail clients or screen readers cannot read"),
-    ] = False
+    include: Annotated[
+        tuple[Annotated[str, one_of(PARTS)], ...],
+        Description(brief="default: text", at_most=len(PARTS)),
+    ] = (PARTS[0],)
+    offset: Annotated[int, INTEGER, Description(brief="nextOffset", low=0, high=LARGEST_WINDOW)] = 0
+    length: Annotated[int, INTEGER, Description(brief="characters", low=1, high=LARGEST_WINDOW)] = (
+        WINDOW
+    )
 
 
 class AttachmentArguments(MessageArguments, frozen=True, kw_only=True):
     """Arguments of ``get_attachment``."""
 
-    attachment_id: Annotated[str, NAME, Description(brief="id from get_message, like 1")]
+    attachment_id: Annotated[str, NAME, Description(brief="of files in get_message")]
 
 
 class Feature(Shape):
@@ -199,22 +211,6 @@ def render_checks_summary(found: MailChecks) -> ChecksSummary:
     return clean(shape)
 
 
-def format_checks(found: ChecksSummary) -> Iterator[str]:
-    """Format the checks as lines. They quote the mail, so they belong inside a fence."""
-    if not found.has_html:
-        yield "No HTML: every mail client shows plain text."
-        return
-    for feature in found.compatibility:
-        yield f"{feature.title}{_at(feature.lines)}: {'; '.join(feature.programs)}"
-    if found.left_out:
-        yield f"{found.left_out} more features that not every mail client supports"
-    for barrier in found.accessibility:
-        yield f"Accessibility{_at(barrier.lines)}: {barrier.meaning} Fix: {barrier.fix}"
-    yield from (f"Not evaluated: {text}" for text in found.not_judged)
-    if not (found.compatibility or found.accessibility or found.not_judged):
-        yield "All tested mail clients show it, and there are no accessibility problems."
-
-
 def _families(support: Sequence[Support]) -> Iterator[str]:
     for client in support:
         if client.unsupported or client.partial:
@@ -227,52 +223,96 @@ def _lines(places: Sequence[Place]) -> Lines:
     return tuple(place.line for place in places)
 
 
-def _at(lines: Lines) -> str:
-    return f" (line {', '.join(map(str, lines))})" if lines else ""
-
-
 MAX_HEADERS = 60
 """Maximum number of header fields in a result. A mail with four relays and three signatures has
 about 40."""
 
-MAX_CANDIDATE_CHARACTERS = 40_000
-"""Maximum number of characters of all candidates, the best first."""
+MAX_FILES = 50
+"""Maximum number of attachments in a result."""
 
-
-FEW_PEOPLE = 10
-"""Maximum number of addresses of a header field in the text for a model."""
+FEW_CANDIDATES = 10
+"""Maximum number of possible codes and links with their reasons in a result, the best first."""
 
 FEW_SEEN = 3
-"""Maximum number of non-matching messages after a timeout in the text for a model."""
+"""Maximum number of non-matching messages after a timeout."""
 
-BRIEF_TEXT, BRIEF_LINKS, BRIEF_HTML = 4_000, 2_000, 2_000
-BRIEF_HEADERS, BRIEF_ATTACHMENTS, BRIEF_PROBLEMS = 2_500, 1_500, 800
-"""Maximum number of octets of each part of a message, unless the whole message is requested."""
+FEW_CODES = 3
+"""Maximum number of codes in short results, the best first. A mail has one, rarely two."""
 
-Value = TypeVar("Value")
+SHORT_AUTHOR, SHORT_SUBJECT = 40, 80
+"""Maximum number of characters of an author and a subject in a list."""
 
 
-class ReceivedMessage(SummarizedMessage):
-    """A message as an agent reads it."""
+class NewAddress(Shape):
+    """An inbox address, with the cursor to wait from."""
 
-    attachments: tuple[Attachment, ...]
-    text: Annotated[
-        str, doc("visible text, fenced by the untrusted marker; empty if there is none")
-    ]
+    address: str
+    tag: str
+    cursor: Cursor
+    plus_free: Annotated[
+        str | Absent, doc("the same tag, for forms that refuse +; absent: the tag has a +")
+    ] = ABSENT
+
+
+class ListedMail(Shape):
+    """A mail in a list. Its cursor is valid as the id for the tools for one mail."""
+
+    cursor: Cursor
+    from_: str
+    subject: str
+    codes: Texts | Absent = ABSENT
+
+
+class SeenMail(ListedMail):
+    """A mail that arrived, and why it did not match."""
+
+    tag: str = ""
+    reasons: Texts = ()
+
+
+class RejectedMail(Shape):
+    """A mail for this inbox that was rejected."""
+
+    to: str
+    from_: str
+    reason: str
+
+
+class File(Shape):
+    """An attachment, which `get_attachment` reads."""
+
+    id: str
+    filename: str
+    content_type: str
+    size: Annotated[int, doc("bytes, decoded")]
+
+
+class ArrivedMail(Shape):
+    """What an agent waits for. `get_message` returns the rest."""
+
+    id: str
+    from_: str
+    subject: str
+    codes: Annotated[Texts, doc("one-time codes, best first")]
+    best_link: Annotated[str | None, doc("the link a person would click; null if unclear")]
     hides_text: Annotated[bool, doc("the mail contains text that people do not see")]
-    warnings: Annotated[Texts, doc("about hidden and omitted text")]
 
 
-class WholeMessage(ReceivedMessage):
-    """A message with all details."""
+class ReadMail(ArrivedMail):
+    """A mail with the parts that were requested."""
 
-    html: Annotated[
-        str, doc("fenced by the untrusted marker, images and scripts defused; may be empty")
-    ]
-    headers: Annotated[dict[str, str], doc("header fields by lower-case name")]
-    envelope: Envelope
-    problems: Annotated[Texts, doc("syntax errors in the mail")]
-    authentication: Authentication
+    to: str
+    received_at: Timestamp
+    warnings: Annotated[Texts | Absent, doc("about hidden and omitted text")] = ABSENT
+    text: Annotated[str | Absent, doc("visible text, fenced by the marker")] = ABSENT
+    html: Annotated[str | Absent, doc("fenced; images and scripts are defused")] = ABSENT
+    links: Annotated[Texts | Absent, doc("http(s) links, in order")] = ABSENT
+    headers: Annotated[dict[str, str] | Absent, doc("by lower-case name")] = ABSENT
+    envelope: Envelope | Absent = ABSENT
+    problems: Annotated[Texts | Absent, doc("syntax errors in the mail")] = ABSENT
+    files: tuple[File, ...] | Absent = ABSENT
+    authentication: Authentication | Absent = ABSENT
+    checks: ChecksSummary | Absent = ABSENT
 
 
 class WaitResult(Shape):
@@ -280,15 +320,18 @@ class WaitResult(Shape):
 
     untrusted: Untrusted
     timed_out: Annotated[bool, doc("true: no match before the timeout; call again with the cursor")]
-    message: ReceivedMessage | None
+    message: Annotated[ArrivedMail | None, doc("null after a timeout, and with count")]
     cursor: Cursor
-    waited: Annotated[float, doc("seconds")]
-    hint: Annotated[str | None, doc("why no message matched and what to do; otherwise null")]
-    seen: Annotated[tuple[SeenMessage, ...], doc("messages that arrived but did not match")]
-    rejected: Annotated[tuple[RefusedMail, ...], doc("rejected mail for this inbox")]
-    other_tags: Annotated[int | Absent, doc("number of messages to other tags")] = ABSENT
+    waited: Annotated[float | Absent, doc("seconds; absent if a message arrived")] = ABSENT
+    hint: Annotated[str | Absent, doc("why no message matched and what to do")] = ABSENT
+    seen: Annotated[
+        tuple[SeenMail, ...] | Absent, doc("messages that arrived but did not match")
+    ] = ABSENT
+    rejected: Annotated[tuple[RejectedMail, ...] | Absent, doc("rejected mail for this inbox")] = (
+        ABSENT
+    )
     messages: Annotated[
-        tuple[ListedMessage, ...] | Absent, doc("with count: that many, oldest first")
+        tuple[ListedMail, ...] | Absent, doc("with count: that many, oldest first")
     ] = ABSENT
     none: Annotated[bool | Absent, doc("with none: whether no such mail arrived")] = ABSENT
 
@@ -297,30 +340,39 @@ class ListResult(Shape):
     """A page of messages."""
 
     untrusted: Untrusted
-    messages: Annotated[tuple[ListedMessage, ...], doc("newest first, with at most ten links each")]
-    next_page: int | None
+    messages: Annotated[tuple[ListedMail, ...], doc("newest first")]
     total: Annotated[int, doc("number of matching messages")]
     cursor: Cursor
+    next_page: Annotated[int | Absent, doc("absent on the last page")] = ABSENT
     not_searched: NotSearched = ABSENT
 
 
 class MessageResult(Shape):
-    """A message, optionally with its checks."""
+    """A message with the requested parts."""
 
     untrusted: Untrusted
-    message: WholeMessage
-    checks: ChecksSummary | Absent = ABSENT
+    message: Annotated[
+        ReadMail, doc("the fields of a wait, `to`, `receivedAt`, and the requested parts")
+    ]
+    next_offset: Annotated[
+        int | Absent, doc("offset of the rest of text or html; absent: there is none")
+    ] = ABSENT
+    more: Annotated[
+        dict[str, int] | Absent,
+        doc("parts that are not included, with their number of characters or entries"),
+    ] = ABSENT
 
 
 class ExtractResult(Shape):
-    """The codes and links of a message, with all candidates."""
+    """The codes and links of a message, with the best candidates."""
 
     untrusted: Untrusted
     id: str
-    links: Annotated[Texts, doc("http(s) links, in order")]
-    best_link: Annotated[str | None, doc("the link a person would click; null if unclear")]
     codes: Annotated[Texts, doc("one-time codes, best first")]
+    best_link: Annotated[str | None, doc("the link a person would click; null if unclear")]
+    links: Annotated[Texts, doc("the first http(s) links, in order")]
     candidates: Annotated[tuple[Candidate, ...], doc("best first, including rejected ones")]
+    left_out: Annotated[Count | Absent, doc("number of further candidates")] = ABSENT
 
 
 class AttachmentResult(Shape):
@@ -330,11 +382,11 @@ class AttachmentResult(Shape):
     filename: str
     content_type: str
     size: Annotated[int, doc("bytes, decoded")]
-    text: Annotated[str, doc("fenced by the untrusted marker; empty if it is not text")]
-    warnings: Texts
+    text: Annotated[str | Absent, doc("fenced by the marker; absent if it is not text")] = ABSENT
+    warnings: Texts | Absent = ABSENT
     download_url: Annotated[
-        str | None, doc("requires no key; null if the result contains the whole attachment")
-    ]
+        str | Absent, doc("requires no key; absent if the result contains the whole attachment")
+    ] = ABSENT
 
 
 class DeleteResult(Shape):
@@ -344,190 +396,203 @@ class DeleteResult(Shape):
     deleted: bool
 
 
-def render_arrival(
-    message: StoredMessage, view: MessageView, waited: float, fence: Fence, urls: PublicUrls
-) -> WaitResult:
+def render_new_address(inbox: InboxState, tag: str, domain: str) -> NewAddress:
+    """Render an address of the inbox."""
+    name = inbox.mailbox_name
+    return NewAddress(
+        join_subaddress(name, tag, domain),
+        tag,
+        format_cursor(inbox.last_position),
+        join_subdomain(name, tag, domain) or ABSENT,
+    )
+
+
+def render_arrival(message: StoredMessage, view: MessageView) -> WaitResult:
     """Render a wait that returned a message."""
     return WaitResult(
-        **_ended(fence, message.summary.position, waited),
-        message=ReceivedMessage(**_received(render_message(message, urls), view, fence)),
-        hint=None,
+        MAIL_NOTICE,
+        timed_out=False,
+        message=ArrivedMail(**_arrived(message, view)),
+        cursor=format_cursor(message.summary.position),
     )
 
 
-def render_arrivals(found: Messages, waited: float, fence: Fence, urls: PublicUrls) -> WaitResult:
-    """Render all messages that a wait expected, with the first links of each."""
+def render_arrivals(found: Messages) -> WaitResult:
+    """Render all messages that a wait expected."""
     return WaitResult(
-        **_ended(fence, found.cursor, waited),
+        MAIL_NOTICE,
+        timed_out=False,
         message=None,
-        hint=None,
-        messages=tuple(
-            _in_short(render_listed_message(message, urls)) for message in found.messages
-        ),
+        cursor=format_cursor(found.cursor),
+        messages=tuple(map(_listed, found.messages)),
     )
 
 
-def render_none_result(outcome: NoMessage, fence: Fence) -> WaitResult:
+def render_none_result(outcome: NoMessage) -> WaitResult:
     """Render the result of a wait in which no message arrived, as expected."""
     return WaitResult(
-        **_ended(fence, outcome.cursor, outcome.waited), message=None, hint=None, none=True
+        MAIL_NOTICE,
+        timed_out=False,
+        message=None,
+        cursor=format_cursor(outcome.cursor),
+        waited=outcome.waited,
+        none=True,
     )
 
 
-def render_unexpected_result(
-    outcome: UnexpectedMessage, view: MessageView | None, fence: Fence, urls: PublicUrls
-) -> WaitResult:
+def render_unexpected_result(outcome: UnexpectedMessage, view: MessageView | None) -> WaitResult:
     """Render a message that arrived or was rejected although none was expected."""
-    shape = render_unexpected_message(outcome, urls)
-    received = None
-    if shape.message is not None and view is not None:
-        received = ReceivedMessage(**_received(shape.message, view, fence))
-    ended = {**_ended(fence, outcome.cursor, outcome.waited), "rejected": clean(shape.rejected)}
-    return WaitResult(**ended, message=received, hint=shape.error, none=False)
+    message, refusal = outcome.message, outcome.refusal
+    arrived = None
+    if message is not None and view is not None:
+        arrived = ArrivedMail(**_arrived(message, view))
+    return WaitResult(
+        MAIL_NOTICE,
+        timed_out=False,
+        message=arrived,
+        cursor=format_cursor(outcome.cursor),
+        waited=outcome.waited,
+        hint=explain_unexpected_message(outcome),
+        rejected=ABSENT if refusal is None else (_rejected(refusal),),
+        none=False,
+    )
 
 
-def _ended(fence: Fence, cursor: Position, waited: float) -> dict[str, Any]:
-    """Return the common fields of all waits that did not time out."""
+def render_timed_out_wait(outcome: TimedOut) -> WaitResult:
+    """Render a wait that timed out, which is a result and not an error."""
+    return WaitResult(
+        MAIL_NOTICE,
+        timed_out=True,
+        message=None,
+        cursor=format_cursor(outcome.cursor),
+        waited=outcome.waited,
+        hint=explain_timed_out(outcome),
+        seen=tuple(map(_seen, outcome.seen[:FEW_SEEN])) or ABSENT,
+        rejected=tuple(map(_rejected, outcome.rejected[:FEW_SEEN])) or ABSENT,
+    )
+
+
+def render_message_list(found: MessageList) -> ListResult:
+    """Render a page of messages."""
+    return ListResult(
+        MAIL_NOTICE,
+        tuple(map(_listed, found.messages)),
+        found.total,
+        format_cursor(found.cursor),
+        found.next_page or ABSENT,
+        found.not_searched or ABSENT,
+    )
+
+
+def _arrived(message: StoredMessage, view: MessageView) -> dict[str, Any]:
+    header, content = message.summary.header, message.content
     return {
-        "untrusted": fence.shown,
-        "timed_out": False,
-        "cursor": format_cursor(cursor),
-        "waited": waited,
-        "seen": (),
-        "rejected": (),
+        "id": message.summary.id,
+        "from_": clean_line(header.author_text),
+        "subject": clean_line(header.subject),
+        "codes": tuple(content.codes[:FEW_CODES]),
+        "best_link": content.best_link,
+        "hides_text": view.hides_text,
     }
 
 
-def render_timed_out_wait(outcome: TimedOut, fence: Fence) -> WaitResult:
-    """Render a wait that timed out, which is a result and not an error."""
-    shape = render_timed_out(outcome)
-    return WaitResult(
-        untrusted=fence.shown,
-        timed_out=True,
-        message=None,
-        cursor=shape.cursor,
-        waited=shape.waited,
-        hint=shape.error,
-        seen=clean(shape.seen[:FEW_SEEN]),
-        rejected=clean(shape.rejected),
-        other_tags=shape.other_tags,
+def _listed(message: ListedMessage) -> ListedMail:
+    codes = message.extracted.codes[:FEW_CODES]
+    return ListedMail(**_in_short(message.summary), codes=tuple(codes) or ABSENT)
+
+
+def _in_short(summary: MessageSummary) -> dict[str, Any]:
+    header = summary.header
+    return {
+        "cursor": format_cursor(summary.position),
+        "from_": clean_line(header.author_address or header.author_name, SHORT_AUTHOR),
+        "subject": clean_line(header.subject, SHORT_SUBJECT),
+    }
+
+
+def _seen(seen: SeenMessage) -> SeenMail:
+    return SeenMail(
+        **_in_short(seen.message),
+        tag=clean_line(seen.message.tag),
+        reasons=tuple(map(clean_line, seen.reasons)),
     )
 
 
-def render_whole_message(
+def _rejected(refusal: Refusal) -> RejectedMail:
+    return RejectedMail(
+        clean_line(refusal.recipient),
+        clean_line(refusal.envelope_sender),
+        clean_line(refusal.reason),
+    )
+
+
+def render_read_message(
     message: StoredMessage,
     view: MessageView,
-    authentication: verdicts.Authentication,
+    asked: GetMessageArguments,
     fence: Fence,
     urls: PublicUrls,
-    checks: ChecksSummary | Absent = ABSENT,
+    authentication: verdicts.Authentication | None = None,
+    checks: MailChecks | None = None,
 ) -> MessageResult:
-    """Render a message with all details, and with its checks if given."""
-    shape = render_message(message, urls)
-    whole = WholeMessage(
-        **_received(shape, view, fence),
-        html=fence.around(view_html(shape.html)) if shape.html else "",
-        headers=clean(dict(list(shape.headers.items())[:MAX_HEADERS])),
-        envelope=clean(shape.envelope),
-        problems=clean(shape.problems),
-        authentication=clean(render_authentication(authentication)),
+    """Render a message with the requested parts, and count the others."""
+    shape, start = render_message(message, urls), asked.offset
+    html = view_html(shape.html)
+    whole = {"text": view.text, "html": html}
+    shown = {name: text[start : start + asked.length] for name, text in whole.items()}
+    is_cut = any(start + asked.length < len(whole[name]) for name in whole if name in asked.include)
+    headers = clean(dict(list(shape.headers.items())[:MAX_HEADERS]))
+    files = shape.attachments[:MAX_FILES]
+    parts: dict[str, dict[str, Any]] = {
+        **{name: {name: fence.around(text) if text else ""} for name, text in shown.items()},
+        "links": {"links": tuple(view.links)},
+        "headers": {
+            "headers": headers,
+            "envelope": clean(shape.envelope),
+            "problems": clean(shape.problems) or ABSENT,
+        },
+        "files": {"files": tuple(clean(File(**fields_of(one, File))) for one in files)},
+    }
+    if authentication is not None:
+        parts["authentication"] = {"authentication": clean(render_authentication(authentication))}
+    if checks is not None:
+        parts["checks"] = {"checks": render_checks_summary(checks)}
+    read = ReadMail(
+        **_arrived(message, view),
+        to=clean_line(message.summary.recipient),
+        received_at=format_instant(message.summary.received_at),
+        warnings=tuple(view.warnings) or ABSENT,
+        **{field: one for name in asked.include for field, one in parts.get(name, {}).items()},
     )
-    return MessageResult(fence.shown, whole, checks)
-
-
-def render_message_list(found: MessageList, fence: Fence, urls: PublicUrls) -> ListResult:
-    """Render a page of messages, with the first links of each."""
-    page = render_list(found, urls)
-    messages = tuple(map(_in_short, page.messages))
-    return ListResult(
-        fence.shown,
-        messages,
-        page.next_page,
-        page.total,
-        page.cursor,
-        not_searched=page.not_searched,
+    sizes = {
+        "text": len(view.text),
+        "html": len(html),
+        "links": len(message.content.links),
+        "headers": len(shape.headers),
+        "files": len(shape.attachments),
+    }
+    more = {name: size for name, size in sizes.items() if size and name not in asked.include}
+    return MessageResult(
+        fence.explain(MAIL_FIELDS),
+        read,
+        start + asked.length if is_cut else ABSENT,
+        more or ABSENT,
     )
 
 
-def _in_short(message: ListedMessage) -> ListedMessage:
-    links = bound_links(message.links, FEW_LINKS)
-    return msgspec.structs.replace(clean(message), links=links)
-
-
-def shorten(
-    whole: MessageResult, view: MessageView, fence: Fence
-) -> tuple[MessageResult, MessageView]:
-    """Omit the rarely needed parts of a long message, with a warning that names them.
-
-    The result is shorter than 24 KB of JSON, and its text is repeated in the text block.
-    """
-    message, left_out = whole.message, []
-    text = _cut(view.text, BRIEF_TEXT)
-    if len(text) < len(view.text):
-        left_out.append(f"{len(view.text) - len(text)} characters of text")
-    links = bound_links(view.links, MAX_LINKS, BRIEF_LINKS)
-    left_out += _rest("links", len(view.links) - len(links))
-    html = message.html
-    if len(html.encode()) > BRIEF_HTML:
-        left_out.append("the HTML")
-        html = ""
-    headers = _first(message.headers.items(), BRIEF_HEADERS)
-    left_out += _rest("header fields", len(message.headers) - len(headers))
-    attachments = _first(message.attachments, BRIEF_ATTACHMENTS)
-    left_out += _rest("attachments", len(message.attachments) - len(attachments))
-    problems = _first(message.problems, BRIEF_PROBLEMS)
-    left_out += _rest("problems", len(message.problems) - len(problems))
-    if not left_out:
-        return whole, view
-    warning = f"omitted: {', '.join(left_out)}; call get_message with full=true to get more"
-    view = replace(view, text=text, links=links, warnings=(*view.warnings, warning))
-    shown = msgspec.structs.replace(
-        message,
-        text=fence.around(text) if text else "",
-        links=links,
-        html=html,
-        headers=dict(headers),
-        attachments=tuple(attachments),
-        problems=tuple(problems),
-        warnings=view.warnings,
-    )
-    return MessageResult(whole.untrusted, shown, whole.checks), view
-
-
-def _cut(text: str, octets: int) -> str:
-    return text.encode()[:octets].decode("utf-8", "ignore")
-
-
-def _rest(name: str, number: int) -> list[str]:
-    return [f"{number} {name}"] if number else []
-
-
-def _first(items: Iterable[Value], octets: int) -> list[Value]:
-    """Return the first items whose JSON fits into a number of octets."""
-    found = []
-    for item in items:
-        octets -= len(dump_json(item))
-        if octets < 0:
-            break
-        found.append(item)
-    return found
-
-
-def render_extraction(message: StoredMessage, view: MessageView, fence: Fence) -> ExtractResult:
-    """Render the codes and links, with every candidate and its reasons."""
-    left = MAX_CANDIDATE_CHARACTERS
-    candidates = []
-    for candidate in message.content.candidates:
-        left -= len(candidate.value)
-        if left >= 0:
-            candidates.append(clean(render_candidate(candidate)))
+def render_extraction(message: StoredMessage, view: MessageView) -> ExtractResult:
+    """Render the codes and links, with the best candidates and their reasons."""
+    candidates = message.content.candidates
     return ExtractResult(
-        untrusted=fence.shown,
+        MAIL_NOTICE,
         id=message.summary.id,
-        links=tuple(view.links),
-        best_link=message.content.best_link,
         codes=tuple(message.content.codes),
-        candidates=tuple(candidates),
+        best_link=message.content.best_link,
+        links=tuple(view.links[:FEW_LINKS]),
+        candidates=tuple(
+            clean(render_candidate(candidate)) for candidate in candidates[:FEW_CANDIDATES]
+        ),
+        left_out=max(0, len(candidates) - FEW_CANDIDATES) or ABSENT,
     )
 
 
@@ -539,22 +604,11 @@ def render_attachment(
 ) -> AttachmentResult:
     """Render an attachment, with a link unless the result contains all of it."""
     return AttachmentResult(
-        untrusted=fence.shown,
+        untrusted=fence.explain(MAIL_FIELDS),
         filename=clean_line(found.filename),
         content_type=clean_line(found.content_type),
         size=len(found.data),
-        text=fence.around(view.text) if view.text else "",
-        warnings=tuple(view.warnings),
-        download_url=url,
+        text=fence.around(view.text) if view.text else ABSENT,
+        warnings=tuple(view.warnings) or ABSENT,
+        download_url=url or ABSENT,
     )
-
-
-def _received(shape: Message, view: MessageView, fence: Fence) -> dict[str, Any]:
-    return {
-        **msgspec.structs.asdict(clean(SummarizedMessage(**fields_of(shape, SummarizedMessage)))),
-        "links": tuple(view.links),
-        "attachments": clean(shape.attachments),
-        "text": fence.around(view.text) if view.text else "",
-        "hides_text": view.hides_text,
-        "warnings": tuple(view.warnings),
-    }

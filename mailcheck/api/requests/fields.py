@@ -230,7 +230,7 @@ After = Annotated[
     Description(
         "Only mail that arrived after this cursor. Take the cursor before you trigger the mail "
         "(from `GET /inbox/address` or any message) and pass it unchanged. Clocks do not matter.",
-        brief="cursor from an earlier result: only mail that arrived after it",
+        brief="cursor from an earlier result; only later mail",
         example="c0",
     ),
 ]
@@ -239,7 +239,7 @@ Since = Annotated[
     Description(
         "Only mail received at or after this instant, an ISO 8601 date and time. Without an "
         "offset it is in UTC.",
-        brief="ISO 8601 date and time: only mail received then or later",
+        brief="ISO 8601 date and time, instead of after",
         example="2026-11-21T10:00:00.000Z",
     ),
 ]

@@ -53,7 +53,7 @@ from mailcheck.core.instants import Instant
 from mailcheck.core.webhooks import EVENT_PROVIDERS, LONGEST_URL, EventKind
 
 
-class _Selection(Request, frozen=True, kw_only=True):
+class Selection(Request, frozen=True, kw_only=True):
     """Fields that select messages."""
 
     @property
@@ -63,12 +63,12 @@ class _Selection(Request, frozen=True, kw_only=True):
 
 
 @cache
-def _filters_of(request: type[_Selection]) -> Sequence[str]:
+def _filters_of(request: type[Selection]) -> Sequence[str]:
     known = MessageFilter.__struct_fields__
     return [name for name in request.__struct_fields__ if name in known]
 
 
-class MessageFilters(_Selection, frozen=True, kw_only=True):
+class MessageFilters(Selection, frozen=True, kw_only=True):
     """Filters by the fields that lists show."""
 
     tag: Annotated[
@@ -76,7 +76,7 @@ class MessageFilters(_Selection, frozen=True, kw_only=True):
         Description(
             "Only mail to the address with this +tag, case-insensitive. Empty: only mail without a "
             f"tag. At most {MAX_TAG} octets of UTF-8.",
-            brief="only mail to this +tag, case-insensitive; empty: mail without a tag",
+            brief="+tag; empty: no tag",
             example="signup",
         ),
     ] = None
@@ -85,7 +85,7 @@ class MessageFilters(_Selection, frozen=True, kw_only=True):
         Description(
             "Only mail to addresses whose +tag begins with this text, case-insensitive. Empty: any "
             "tag. Use one prefix for all tags of a test run.",
-            brief="only mail to +tags with this prefix",
+            brief="beginning of the +tag",
             example="run-7-",
         ),
     ] = None
@@ -94,21 +94,21 @@ class MessageFilters(_Selection, frozen=True, kw_only=True):
         Description(
             "Only mail to this complete address, case-insensitive. Use it for mail over the "
             "submission port, which accepts any recipient. Empty: any address.",
-            brief="only mail to exactly this address, case-insensitive",
+            brief="whole address",
         ),
     ] = field(name="to", default=None)
     author: Annotated[
         Annotated[str, SEARCH_TEXT] | None,
         Description(
             "Only mail whose author's address or name contains this text, case-insensitive.",
-            brief="only mail whose author's name or address contains this",
+            brief="part of the author's name or address",
         ),
     ] = field(name="from", default=None)
     subject: Annotated[
         Annotated[str, SEARCH_TEXT] | None,
         Description(
             "Only mail whose subject contains this text, case-insensitive.",
-            brief="only mail whose subject contains this",
+            brief="part of the subject",
         ),
     ] = None
 
@@ -122,7 +122,7 @@ class ContentFilters(MessageFilters, frozen=True, kw_only=True):
             "Only mail with this header field: a field name, a colon and part of the value, "
             "case-insensitive. Repeat the parameter to require several fields. A list covers only "
             "messages whose content is parsed already; a wait parses them first.",
-            brief="only mail with these header fields, each as Name:part of value",
+            brief="each as Name:part of value",
             at_most=MAX_HEADERS,
         ),
     ] = field(name="header", default=())
@@ -131,7 +131,7 @@ class ContentFilters(MessageFilters, frozen=True, kw_only=True):
         Description(
             "Only mail whose text, or the visible text of its HTML, contains this, "
             "case-insensitive. For lists see `header`.",
-            brief="only mail whose text contains this",
+            brief="part of the text",
         ),
     ] = None
     has_attachment: Annotated[
@@ -139,12 +139,12 @@ class ContentFilters(MessageFilters, frozen=True, kw_only=True):
         Description(
             "true: only mail with attachments; false: only mail without. Images that are embedded "
             "in the HTML do not count. For lists see `header`.",
-            brief="only mail with attachments, or without",
+            brief="with attachments, or without",
         ),
     ] = None
 
 
-class DeleteMessages(_Selection, frozen=True, kw_only=True):
+class DeleteMessages(Selection, frozen=True, kw_only=True):
     """The messages to delete; all messages without a parameter.
 
     An empty value, for instance of an unset variable, is rejected, except that an empty tag selects
@@ -183,35 +183,41 @@ class DeleteMessages(_Selection, frozen=True, kw_only=True):
     since: Since = None
 
 
+SearchTerms = Annotated[
+    Annotated[str, TEXT] | None,
+    Description(
+        'Only mail that matches every term: words and "phrases" in subject, text, addresses '
+        "or names of attachments, and terms with a prefix: "
+        + "; ".join(f"`{one}` ({meaning})" for one, meaning in EXAMPLES if ":" in one)
+        + ". Case and accents are ignored. Other prefixes, like the `https:` of a link, are "
+        "text.",
+        brief='search: words, "phrases", and terms like from:shop to:ann tag:signup '
+        "subject:welcome text:code has:code has:attachment newer:2h",
+        example="from:shop newer:2h",
+    ),
+]
+
+
+def search_for(selected: Selection, q: str | None, now: Instant) -> MessageFilter:
+    """Return a filter that includes a search. Relative ages are relative to ``now``.
+
+    :raises InvalidParameter: the search has a syntax error.
+    """
+    return replace(selected.wanted, search=None if q is None else parse_search(q, now))
+
+
 class ListMessages(ContentFilters, frozen=True, kw_only=True):
     """The messages to list."""
 
-    q: Annotated[
-        Annotated[str, TEXT] | None,
-        Description(
-            'Only mail that matches every term: words and "phrases" in subject, text, addresses '
-            "or names of attachments, and terms with a prefix: "
-            + "; ".join(f"`{query}` ({meaning})" for query, meaning in EXAMPLES if ":" in query)
-            + ". Case and accents are ignored. Other prefixes, like the `https:` of a link, are "
-            "text.",
-            brief='search: words and "phrases", all required, and terms like '
-            "from:shop subject:welcome text:code has:code has:attachment newer:2h "
-            "older:2026-11-21 larger:100k is:unread",
-            example="from:shop newer:2h",
-        ),
-    ] = None
+    q: SearchTerms = None
     after: After = None
     since: Since = None
     limit: Limit = DEFAULT_PAGE
     page: PageNumber = 1
 
     def wanted_at(self, now: Instant) -> MessageFilter:
-        """Return the filter, including the search. Relative ages are relative to ``now``.
-
-        :raises InvalidParameter: the search has a syntax error.
-        """
-        search = None if self.q is None else parse_search(self.q, now)
-        return replace(self.wanted, search=search)
+        """Return the filter with the search, see `search_for`."""
+        return search_for(self, self.q, now)
 
 
 class WaitFilters(ContentFilters, frozen=True, kw_only=True):

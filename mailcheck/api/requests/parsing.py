@@ -25,7 +25,7 @@ MAX_TEXT = 500
 
 _REPEATED = "{name} was sent {count} times; send it once"
 
-_BRIEF_KEYWORDS = ("type", "maxLength", "minimum", "maximum", "default")
+_BRIEF_KEYWORDS = ("type", "enum", "default")
 
 Schema = Mapping[str, Any]
 
@@ -36,13 +36,11 @@ class Request(Struct, frozen=True, kw_only=True, rename="camel"):
     """Base class of all requests.
 
     ``example`` is a valid body for error messages. In a body, the fields in ``may_be_null`` may be
-    null. The list of tools omits the descriptions of the fields in ``undescribed``, because another
-    tool has them.
+    null.
     """
 
     example: ClassVar[str] = ""
     may_be_null: ClassVar[Sequence[str]] = ()
-    undescribed: ClassVar[Sequence[str]] = ()
 
 
 class NoParameters(Request, frozen=True, kw_only=True):
@@ -147,15 +145,13 @@ class Field(Struct, frozen=True):
 
     @property
     def brief_schema(self) -> dict[str, Any]:
-        """A short JSON Schema for the list of tools, without the maximum length of names."""
-        schema = {name: value for name, value in self.schema.items() if name in _BRIEF_KEYWORDS}
-        if self.is_list:
-            return {"type": "array", "items": {"type": self.kind.json_type}}
+        """A short JSON Schema for the list of tools. An error names the limits of a value."""
+        whole = self.kind.schema if self.is_list else self.schema
+        schema = {name: value for name, value in whole.items() if name in _BRIEF_KEYWORDS}
         if schema.get("default") is False:
             del schema["default"]
-        if "minLength" in self.kind.schema:
-            del schema["maxLength"]
-        return {"type": self.kind.json_type, **schema}
+        schema = {"type": self.kind.json_type, **schema}
+        return {"type": "array", "items": schema} if self.is_list else schema
 
     def write(self, value: Any) -> Any:
         """Convert a value to JSON types."""
@@ -222,9 +218,9 @@ def arguments_schema(request: type[Request]) -> dict[str, Any]:
     properties = {}
     for name, field in request_fields(request).items():
         properties[name] = field.brief_schema
-        if field.info.brief and name not in request.undescribed:
+        if field.info.brief:
             properties[name]["description"] = field.info.brief
-    required = [name for name, known in request_fields(request).items() if known.is_required]
+    required = [name for name, field in request_fields(request).items() if field.is_required]
     schema = {"type": "object", "properties": properties, "additionalProperties": False}
     return {**schema, "required": required} if required else schema
 

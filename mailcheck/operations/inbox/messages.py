@@ -8,7 +8,7 @@ from twisted.logger import Logger
 
 from mailcheck.checks.content.bodies import Attachment
 from mailcheck.core.accounts import Caller, InboxState
-from mailcheck.core.cursors import START, Position, require_reached
+from mailcheck.core.cursors import START, Position, is_cursor, parse_cursor, require_reached
 from mailcheck.core.errors import MessageNotFound, StoreUnavailable
 from mailcheck.core.filters import Field, MessageFilter, Search, Term
 from mailcheck.core.identifiers import (
@@ -112,6 +112,21 @@ class ReadInbox:
             return  # without a read of the store
         if not caller.rights.allows_tag((await self.summary(caller.account_id, message_id)).tag):
             raise MessageNotFound
+
+    async def id_of(self, caller: Caller, name: str) -> MessageId:
+        """Return the id of a message that is named by its id or its cursor.
+
+        :raises MessageNotFound: the account has no such message, or the caller may not use its tag.
+        """
+        if not is_cursor(name):
+            await self.require_allowed(caller, MessageId(name))
+            return MessageId(name)
+        position = parse_cursor(name)
+        before = MessageFilter(after=Position(position - 1), allowed=caller.rights.tags)
+        rows, _ = await self._store.oldest_matches(caller.account_id, before, self._now(), limit=1)
+        if not rows or rows[0].summary.position != position:
+            raise MessageNotFound
+        return rows[0].summary.id
 
     async def page(
         self, account_id: AccountId, wanted: MessageFilter, limit: int, page: int

@@ -17,7 +17,7 @@ from mailcheck.api.mcp.cards import (
 )
 from mailcheck.api.mcp.inbox import MessageArguments
 from mailcheck.api.shapes import JsonObject, Shape
-from mailcheck.core.identifiers import DeliverabilityTestId, MessageId
+from mailcheck.core.identifiers import DeliverabilityTestId
 from mailcheck.core.rights import Scope
 from mailcheck.operations.deliverability.all_operations import DeliverabilityOperations
 from mailcheck.operations.inbox.messages import ReadInbox
@@ -85,8 +85,7 @@ class AppTools:
 
     async def view_message(self, call: ToolCall[MessageArguments]) -> ToolResult:
         """Return a message with its sanitised HTML."""
-        message_id = MessageId(call.request.id)
-        await self._read.require_allowed(call.caller, message_id)
+        message_id = await self._read.id_of(call.caller, call.request.id)
         message = await self._read.message(call.caller.account_id, message_id)
         document = ""
         if message.content.html:

@@ -92,5 +92,5 @@ class DeliverabilityTools:
         call.announce(timeout, "waiting for the mail and its report")
         found = await self._operations.wait.wait(call.caller, test_id, timeout)
         waited = max(0, self._now() - call.received_at) / SECOND
-        structured = render_test_wait(found, waited, self._domain, call.fence, call.urls)
+        structured = render_test_wait(found, waited, self._domain, call.urls)
         return ToolResult(structured, describe_test_wait(structured, call.fence))

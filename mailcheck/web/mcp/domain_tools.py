@@ -149,7 +149,7 @@ class AgentDomainTools:
                 self._operations.reputation.compute(query, offered),
                 self._operations.domain.describe(query.domain, query.selectors, offered),
             )
-        shape = render_domain_check(found, report, call.fence)
+        shape = render_domain_check(found, report)
         score = "no score" if shape.score is None else f"score {shape.score} of 100"
         return as_fenced_json(f"Mail set-up of {found.domain}: {score}.", shape, call.fence)
 
@@ -157,7 +157,7 @@ class AgentDomainTools:
         """Check the mail hosts, SPF and DMARC of a domain."""
         domain = parse_domain(call.request.domain, allow_special_use=self._allow_special_use)
         offered = await self._operations.offer(call.caller.account_id)
-        shape = render_mx(await self._operations.mx.check(domain, offered), call.fence)
+        shape = render_mx(await self._operations.mx.check(domain, offered))
         return as_fenced_json(f"MX, SPF and DMARC of {domain}.", shape, call.fence)
 
     async def check_blocklists(self, call: ToolCall[BlocklistRequest]) -> ToolResult:
@@ -169,7 +169,7 @@ class AgentDomainTools:
         )
         async with self._turns.held(call.caller.account_id):
             check = await self._operations.blocklists.check(query)
-        shape = render_listings(check, call.fence)
+        shape = render_listings(check)
         counts = f"{shape.total_listed} of {shape.total_checked} blocklists"
         return as_fenced_json(f"Listed by {counts}.", shape, call.fence)
 
@@ -217,7 +217,7 @@ class ReportTools:
             async with self._turns.held(account_id):
                 shown = await self._reports.dmarc(*span)
             tls = await self._reports.tls(*span)
-        shape = render_reports(own, domains, shown, tls, page, fence=call.fence)
+        shape = render_reports(own, domains, shown, tls, page)
         return as_fenced_json("Summary of DMARC and TLS reports.", shape, call.fence)
 
     async def _planned(self, call: ToolCall[GetReportsArguments]) -> ToolResult:
@@ -228,7 +228,7 @@ class ReportTools:
         call.announce(REPORTS_DURATION, "simulating the next policy on the reported mail")
         async with self._turns.held(account_id):
             plan = await self._plan.plan(account_id, domain, DEFAULT_REPORT_DAYS)
-        shape = render_policy_plan(plan, await self._reports.domains(account_id), call.fence)
+        shape = render_policy_plan(plan, await self._reports.domains(account_id))
         ours = f"Plan of the DMARC policy: {plan.state.value}."
         return as_fenced_json(ours, shape, call.fence)
 
@@ -269,7 +269,7 @@ class WatchTools:
         account_id = call.caller.account_id
         page = await self._watches.of_account(account_id, LARGEST_PAGE)
         alerts = await self._watches.open_alerts(account_id)
-        shape = render_watches(page, alerts, call.fence)
+        shape = render_watches(page, alerts)
         ours = f"{shape.total} watches, {len(shape.open_alerts)} open alerts."
         return as_fenced_json(ours, shape, call.fence)
 
@@ -278,5 +278,5 @@ class WatchTools:
         account_id, watch_id = call.caller.account_id, call.request.watch_id
         shown = await self._watches.show(account_id, watch_id)
         _, history = await self._watches.history(account_id, watch_id)
-        shape = render_one(shown, history, call.received_at, call.fence)
+        shape = render_one(shown, history, call.received_at)
         return as_fenced_json(f"State of watch {watch_id}.", shape, call.fence)

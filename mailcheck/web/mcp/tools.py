@@ -5,8 +5,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from mailcheck.api.mcp.untrusted import Fence, fence_published
+from mailcheck.api.mcp.texts import describe
+from mailcheck.api.mcp.untrusted import PUBLISHED_FIELDS, Fence, fence_published
 from mailcheck.api.requests.parsing import Request, arguments_schema
 from mailcheck.api.shapes import JsonObject, JsonValue, Shape, as_json, dump_json, outline_of
 from mailcheck.api.urls import PublicUrls
@@ -72,10 +74,9 @@ def as_fenced_json(ours: str, structured: Shape, fence: Fence) -> ToolResult:
 
     :param ours: a sentence of mailcheck without texts of third parties.
     """
-    content = {name: value for name, value in as_json(structured).items() if name != "untrusted"}
-    notice = fence.shown_published.notice
-    texts = [ours, f"{notice}\n{fence.around(dump_json(content).decode())}"]
-    return ToolResult(fence_published(structured, fence), texts)
+    notice = fence.explain(PUBLISHED_FIELDS)
+    fenced = replace(fence_published(structured, fence), untrusted=notice)
+    return ToolResult(fenced, [describe(ours, structured, fence)])
 
 
 class Annotations(Struct, frozen=True):

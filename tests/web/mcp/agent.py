@@ -1,6 +1,7 @@
 """An MCP client that checks every response of the house."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,8 @@ from jsonschema import Draft202012Validator
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.python.failure import Failure
 
+from mailcheck.api.shapes import schema_of
+from mailcheck.assembly.doors.agents import build_tools
 from mailcheck.web.mcp.protocol_modes import (
     APP_TYPE,
     CAPABILITIES_KEY,
@@ -249,8 +252,12 @@ class Agent:
         return failure_of(self.call(tool, named))
 
     def tools(self) -> dict[str, Any]:
-        """Return the tools by name."""
-        return {tool["name"]: tool for tool in self.request("tools/list").result["tools"]}
+        """Return the tools by name, each with the whole schema of its results."""
+        schemas = {tool.name: schema_of(tool.output) for tool in build_tools(self.house.assembly)}
+        return {
+            tool["name"]: {**tool, "wholeSchema": schemas[tool["name"]]}
+            for tool in self.request("tools/list").result["tools"]
+        }
 
 
 def failure_of(reply: Reply) -> str:
@@ -261,6 +268,13 @@ def failure_of(reply: Reply) -> str:
     (block,) = result["content"]
     text: str = block["text"]
     return text
+
+
+def marker_of(result: Mapping[str, Any]) -> str:
+    """Return the marker of the fence in the text of a result."""
+    found = re.search(r"<<<([0-9a-f]{10}) and \1>>>", result["content"][0]["text"])
+    assert found is not None, result
+    return found[1]
 
 
 def judge_headers(status: int, headers: Mapping[str, str]) -> None:
@@ -291,7 +305,8 @@ def judge_message(message: Any) -> None:
 
 def judge_output(tool: Mapping[str, Any], result: Mapping[str, Any]) -> None:
     """Raise an error if structured content does not match its schema exactly."""
-    closed = _closed(tool["outputSchema"])
+    assert result["structuredContent"].keys() <= tool["outputSchema"]["properties"].keys()
+    closed = _closed(tool["wholeSchema"])
     problems: Sequence[Any] = list(
         Draft202012Validator(closed).iter_errors(result["structuredContent"])
     )

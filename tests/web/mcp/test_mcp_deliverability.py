@@ -46,7 +46,7 @@ def test_deductions_come_with_fixes(agent: Agent, scored: ScoredHouse) -> None:
     assert found["deductions"] == same["deductions"]
     (deduction,) = found["deductions"]
     assert deduction["record"]["name"] == "_dmarc.sender.example"
-    text = agent.call("wait_for_test", {"testId": test_id}).result["content"][1]["text"]
+    text = agent.call("wait_for_test", {"testId": test_id}).result["content"][0]["text"]
     assert "-1.0 dmarc.no-record" in text
     assert "publish _dmarc.sender.example TXT v=DMARC1" in text
     assert len(found["replies"]) == len(same["report"]["replies"])

@@ -1,15 +1,15 @@
 """The inbox tools in both modes of the protocol."""
 
 import json
-import re
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
+from mailcheck.core.rights import Rights, TagLimit
 from mailcheck.web.mcp.dispatch import TOOL_CALL
 from tests.house import House, mail
-from tests.web.mcp.agent import STATELESS, Agent, failure_of
+from tests.web.mcp.agent import STATELESS, Agent, failure_of, marker_of
 
 INBOX_TOOLS = [
     "new_address",
@@ -106,13 +106,14 @@ def test_the_text_of_simple_tools_is_their_json(agent: Agent) -> None:
 
 
 def test_a_message_is_read_whole(agent: Agent, house: House) -> None:
-    """get_message returns what REST returns: codes, links, headers, envelope, and text."""
+    """get_message returns all that REST returns in the parts that are requested."""
     message_id = received(house, "a")
-    message = agent.use("get_message", id=message_id)["message"]
+    parts = ["text", "html", "links", "headers", "files"]
+    message = agent.use("get_message", id=message_id, include=parts)["message"]
     same = house.get(f"/inbox/messages/{message_id}").json
-    exact = set(same) & set(message) - {"text", "html", "headers", "envelope"}
-    assert len(exact) > 14
+    exact = {"id", "to", "subject", "receivedAt", "links", "bestLink", "codes"}
     assert {name: message[name] for name in exact} == {name: same[name] for name in exact}
+    assert (message["html"], message["files"]) == ("", [])
     assert same["text"].strip() in message["text"]
     assert message["headers"]["subject"] == "Welcome"
     assert message["envelope"]["mailFrom"] == "shop@example.com"
@@ -139,8 +140,8 @@ def test_lists_are_filtered_and_paged(agent: Agent, house: House) -> None:
     assert (page["total"], page["nextPage"]) == (3, 2)
     rest = agent.use("list_messages", tag="A", limit=2, page=2)
     assert [message["subject"] for message in rest["messages"]] == ["Mail 0"]
-    assert rest["nextPage"] is None
-    found = agent.use("list_messages", from_="SHOP", subject="other", q="code")
+    assert "nextPage" not in rest
+    found = agent.use("list_messages", q="code from:SHOP subject:other")
     assert [message["subject"] for message in found["messages"]] == ["Another"]
     newer = agent.use("list_messages", after=page["cursor"])
     assert newer["messages"] == []
@@ -161,7 +162,21 @@ def test_a_deleted_message_is_gone(agent: Agent, house: House) -> None:
     message_id, kept = received(house), received(house)
     assert agent.use("delete_message", id=message_id) == {"id": message_id, "deleted": True}
     assert "no such message" in agent.fail("delete_message", id=message_id)
-    assert [one["id"] for one in agent.use("list_messages")["messages"]] == [kept]
+    assert [one["id"] for one in house.get("/inbox/messages").json["messages"]] == [kept]
+
+
+def test_a_cursor_names_a_message(agent: Agent, house: House) -> None:
+    """The tools for one mail take its cursor as its id, and fail if there is no such mail."""
+    message_id = received(house)
+    (listed,) = agent.use("list_messages")["messages"]
+    assert agent.use("get_message", id=listed["cursor"])["message"]["id"] == message_id
+    stranger = Agent(house, house.issue_key(house.add_account("stranger")), agent.version)
+    for cursor in (listed["cursor"], "c0", "cff"):
+        assert "no such message" in stranger.fail("get_message", id=cursor)
+    limited = Agent(house, house.issue_key(house.account, rights=Rights(tags=TagLimit(("b",)))))
+    assert "no such message" in limited.fail("get_message", id=listed["cursor"])
+    assert agent.use("delete_message", id=listed["cursor"])["id"] == message_id
+    assert "no such message" in agent.fail("get_message", id=listed["cursor"])
 
 
 @pytest.mark.parametrize("tool", ["get_message", "extract", "share_link", "delete_message"])
@@ -244,54 +259,89 @@ def test_the_checks_of_a_mail(agent: Agent, house: House) -> None:
     """
     html = '<p style="border-radius:4px">Hi <img src="https://a.example/x?![y](z)"></p>'
     house.receive(raw=f"From: a@b.example\r\nContent-Type: text/html\r\n\r\n{html}".encode())
-    message_id = agent.use("list_messages")["messages"][0]["id"]
-    assert "checks" not in agent.use("get_message", id=message_id)
-    result = agent.call("get_message", {"id": message_id, "checks": True}).result
-    checks = result["structuredContent"]["checks"]
+    message_id = agent.use("list_messages")["messages"][0]["cursor"]
+    assert "checks" not in agent.use("get_message", id=message_id)["message"]
+    result = agent.call("get_message", {"id": message_id, "include": ["checks"]}).result
+    checks = result["structuredContent"]["message"]["checks"]
     (feature,) = checks["compatibility"]
     assert (feature["title"], feature["lines"]) == ("border-radius", [1])
     assert any(text.startswith("Outlook ") for text in feature["programs"])
     assert [one["lines"] for one in checks["accessibility"]] == [[], [1]]
     assert checks["notJudged"][0].startswith("1 picture: ")
-    marker = result["structuredContent"]["untrusted"]["marker"]
-    text = result["content"][-1]["text"]
-    assert text.index(f"<<<UNTRUSTED MAIL {marker}") < text.index("border-radius (line 1): ")
+    text = result["content"][0]["text"]
+    assert text.index(f"<<<{marker_of(result)}\n") < text.index("border-radius")
     assert "![" not in text
-    plain = agent.use("get_message", id=received(house), checks=True)["checks"]
+    plain = agent.use("get_message", id=received(house), include=["checks"])["message"]["checks"]
     assert (plain["hasHtml"], plain["compatibility"], plain["accessibility"]) == (False, [], [])
 
 
-def test_a_long_newsletter_is_read_in_short(agent: Agent, house: House) -> None:
-    """get_message shortens a long mail to 24 KB, names the omitted parts, and how to get them."""
+def test_a_long_newsletter_is_read_in_pieces(agent: Agent, house: House) -> None:
+    """get_message returns 2,000 characters, counts the rest, and reads on from an offset."""
     house.receive(raw=NEWSLETTER)
-    message_id = agent.use("list_messages")["messages"][0]["id"]
+    message_id = agent.use("list_messages")["messages"][0]["cursor"]
     reply = agent.call("get_message", {"id": message_id})
-    assert len(reply.body) < 24_000
-    assert len(agent.call("get_message", {"id": message_id, "checks": True}).body) < 24_000
-    result = reply.result
-    message = result["structuredContent"]["message"]
-    assert message["codes"][0] == "482913"
-    left_out = message["warnings"][-1]
-    assert re.fullmatch(
-        r"omitted: \d+ characters of text, \d+ links, the HTML, \d+ header fields, "
-        r"\d+ attachments; call get_message with full=true to get more",
-        left_out,
-    )
-    assert left_out in result["content"][1]["text"]
-    assert "Your code is 482913" in result["content"][1]["text"]
-    full = agent.use("get_message", id=message_id, full=True)["message"]
-    assert (len(full["text"]), len(full["html"])) > (20_000, 20_000)
-    assert len(full["attachments"]) == 40
-    assert "full=true" not in str(full["warnings"])
+    assert len(reply.body) < 7_000
+    found = reply.result["structuredContent"]
+    assert found["message"]["codes"][0] == "482913"
+    assert found["more"]["links"] == 900
+    assert found["more"]["files"] == 40
+    assert found["more"]["html"] > 20_000
+    text = reply.result["content"][0]["text"]
+    assert text.startswith("Cut: read on with offset=2000. Not included: html (")
+    pieces, offset = "", 0
+    while offset is not None:
+        found = agent.use("get_message", id=message_id, offset=offset, length=9_000)
+        pieces += "\n".join(found["message"]["text"].split("\n")[1:-1])
+        offset = found.get("nextOffset")
+    assert len(pieces) == 20_000
+    assert pieces.startswith("Your code is 482913")
+    parts = ["html", "links", "headers", "files"]
+    found = agent.use("get_message", id=message_id, include=parts, length=20_000)
+    assert len(found["message"]["html"]) > 20_000
+    assert (len(found["message"]["links"]), len(found["message"]["files"])) == (100, 40)
+    assert set(found["more"]) == {"text"}
 
 
-def test_the_text_names_other_addresses(agent: Agent, house: House) -> None:
-    """The text for a model contains the first addresses of To, Cc and Reply-To."""
+def test_the_headers_name_other_addresses(agent: Agent, house: House) -> None:
+    """The headers of a message contain the first addresses of To, and Cc."""
     many = ", ".join(f"p{number}@team.example" for number in range(300))
     raw = f"From: a@example.com\r\nTo: {many}\r\nCc: Ann <ann@copy.example>\r\nSubject: x\r\n\r\nHi"
     house.receive(house.address("a"), raw=raw.encode())
-    message_id = house.get("/inbox/messages?limit=1").json["messages"][0]["id"]
-    result = agent.call("get_message", {"id": message_id}).result
-    text = "".join(one["text"] for one in result["content"])
-    assert "Named in To: p0@team.example, p1@team.example" in text
-    assert "Cc: ann@copy.example" in text
+    found = agent.use("get_message", id="c1", include=["headers"])["message"]
+    assert found["headers"]["to"].startswith("p0@team.example, p1@team.example")
+    assert found["headers"]["cc"] == "Ann <ann@copy.example>"
+    assert found["envelope"]["mailFrom"] == "shop@example.com"
+    assert "text" not in found
+
+
+def test_a_new_address_has_a_form_without_plus(agent: Agent, house: House) -> None:
+    """Mail to the form without + reaches the same tag, which a wait for the tag receives."""
+    taken = agent.use("new_address")
+    assert "+" not in taken["plusFree"]
+    house.receive(taken["plusFree"])
+    arrived = agent.use("wait_for_message", tag=taken["tag"], after=taken["cursor"])
+    assert arrived["message"]["codes"] == ["482913"]
+    assert agent.use("new_address", tag="")["plusFree"] == house.address()
+    assert "plusFree" not in agent.use("new_address", tag="a+b")
+
+
+LINK = f"https://app.example.com/confirm?token={'7f3aZk91Qm0x' * 6}&user=4711"
+
+
+def size_of(result: Any) -> int:
+    """Return the number of bytes of both forms of a result."""
+    structured = json.dumps(result["structuredContent"], ensure_ascii=False, separators=(",", ":"))
+    return len((result["content"][0]["text"] + structured).encode())
+
+
+def test_a_wait_and_a_list_are_short(agent: Agent, house: House) -> None:
+    """A mail with a code and a link of 120 characters takes 900 bytes, and 20 mails 4 KB."""
+    assert len(LINK) == 120
+    author = "Example Shop <no-reply@shop.example.com>"
+    raw = mail("Confirm your address", f"Your code is 482913, or open {LINK}", author)
+    for _ in range(20):
+        house.receive(raw=raw)
+    result = agent.call("wait_for_message", {"after": "c0"}).result
+    assert result["structuredContent"]["message"]["bestLink"] == LINK
+    assert size_of(result) <= 900
+    assert size_of(agent.call("list_messages").result) <= 4_096
