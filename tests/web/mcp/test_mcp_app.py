@@ -106,8 +106,8 @@ def test_the_card_is_one_static_document(app: Agent) -> None:
 def bytes_of(agent: Agent, tool: str, arguments: Mapping[str, Any]) -> bytes:
     """Call a tool, and return the bytes of its result, with one marker for all calls."""
     body = bytes(agent.call(tool, arguments, request_id=1).body)
-    marker = re.search(rb"UNTRUSTED MAIL ([0-9a-f]{16})|\"marker\":\"([0-9a-f]{16})\"", body)
-    return body if marker is None else body.replace(marker.group(1) or marker.group(2), b"0" * 16)
+    marker = re.search(rb"<<<([0-9a-f]{10})", body)
+    return body if marker is None else body.replace(marker[1], b"0" * 10)
 
 
 @pytest.mark.parametrize("version", [HANDSHAKE, STATELESS])
@@ -115,7 +115,7 @@ def test_the_app_adds_nothing_to_the_context_of_the_model(house: House, version:
     """Results are the same bytes with the App, and so is what a host shows of the tools."""
     house.receive(house.address("a"), raw=html_mail("<p>Your code is <b>482913</b></p>"))
     plain, app = Agent(house, version=version), Agent(house, version=version, extensions=APPS)
-    message_id = plain.use("list_messages")["messages"][0]["id"]
+    message_id = plain.use("list_messages")["messages"][0]["cursor"]
     test_id = plain.use("generate_test")["testId"]
     for tool, arguments in {
         "wait_for_message": {"after": "c0"},
@@ -139,7 +139,7 @@ def test_the_card_gets_the_mail(app: Agent) -> None:
     html = '<p>Code 482913 <a href="https://example.com/confirm?t=7f3a">Confirm</a></p><script>x'
     subject = "Wel\u200bcome\u202e"
     app.house.receive(raw=html_mail(html, subject))
-    result = app.call("view_message", {"id": app.use("list_messages")["messages"][0]["id"]}).result
+    result = app.call("view_message", {"id": app.use("list_messages")["messages"][0]["cursor"]}).result
     judge_output(app.tools()["view_message"], result)
     card = result["structuredContent"]
     assert (card["subject"], card["codes"]) == ("Welcome", ["482913"])
@@ -154,7 +154,7 @@ def test_the_card_gets_the_mail(app: Agent) -> None:
 def test_a_long_mail_has_no_frame(app: Agent) -> None:
     """A document that is too long for a card is left out, and its plain text is cut."""
     app.house.receive(raw=html_mail(f"<p>{'word ' * 101_000}</p>", text="word " * 20_000))
-    card = app.use("view_message", id=app.use("list_messages")["messages"][0]["id"])
+    card = app.use("view_message", id=app.use("list_messages")["messages"][0]["cursor"])
     assert card["document"] == ""
     assert len(card["text"]) == 50_000
 
