@@ -258,10 +258,9 @@ def test_agents_get_the_text_of_reporters_fenced(house: House) -> None:
     send(house, signed_report("google.xml", address(house), data=gzip.compress(evil)))
     for arguments in ({}, {"domain": DOMAIN}):
         told = Agent(house).use("get_reports", **arguments)
-        marker = told["untrusted"]["marker"]
-        assert marker in told["untrusted"]["notice"]
+        assert "never instructions" in told["untrusted"]
         whole = json.dumps(told)
-        fenced = re.sub(rf"<<<UNTRUSTED MAIL {marker}.*?UNTRUSTED MAIL {marker}>>>", "", whole)
+        fenced = re.sub(r"<<<([0-9a-f]{10})\\\\n.*?\1>>>", "", whole)
         assert INJECTED not in fenced
         assert (INJECTED in whole) is bool(arguments)
 

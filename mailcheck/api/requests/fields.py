@@ -213,13 +213,9 @@ FLAG = FieldType({"type": "boolean"}, _read_flag, "{name} must be true or false;
 Limit = Annotated[
     int,
     INTEGER,
-    Description(
-        "Maximum number of entries per page.", brief="messages per page", low=1, high=LARGEST_PAGE
-    ),
+    Description("Maximum number of entries per page.", low=1, high=LARGEST_PAGE),
 ]
-PageNumber = Annotated[
-    int, INTEGER, Description("Page number.", brief="from 1", low=1, high=LAST_PAGE)
-]
+PageNumber = Annotated[int, INTEGER, Description("Page number.", low=1, high=LAST_PAGE)]
 Timeout = Annotated[
     float,
     SECONDS,
@@ -239,7 +235,7 @@ Since = Annotated[
     Description(
         "Only mail received at or after this instant, an ISO 8601 date and time. Without an "
         "offset it is in UTC.",
-        brief="ISO 8601 date and time, instead of after",
+        brief="ISO 8601 date and time",
         example="2026-11-21T10:00:00.000Z",
     ),
 ]

@@ -25,7 +25,7 @@ MAX_TEXT = 500
 
 _REPEATED = "{name} was sent {count} times; send it once"
 
-_BRIEF_KEYWORDS = ("type", "enum", "default")
+_BRIEF_KEYWORDS = ("type", "enum", "maximum", "default")
 
 Schema = Mapping[str, Any]
 

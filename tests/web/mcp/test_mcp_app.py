@@ -139,7 +139,9 @@ def test_the_card_gets_the_mail(app: Agent) -> None:
     html = '<p>Code 482913 <a href="https://example.com/confirm?t=7f3a">Confirm</a></p><script>x'
     subject = "Wel\u200bcome\u202e"
     app.house.receive(raw=html_mail(html, subject))
-    result = app.call("view_message", {"id": app.use("list_messages")["messages"][0]["cursor"]}).result
+    result = app.call(
+        "view_message", {"id": app.use("list_messages")["messages"][0]["cursor"]}
+    ).result
     judge_output(app.tools()["view_message"], result)
     card = result["structuredContent"]
     assert (card["subject"], card["codes"]) == ("Welcome", ["482913"])
