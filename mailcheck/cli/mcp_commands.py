@@ -14,7 +14,7 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from socket import SHUT_RDWR, socket
 from threading import Lock, Thread
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, urlencode, urlsplit, urlunsplit
 
 from mailcheck.cli.access.daemon_access import set_daemon_command
 from mailcheck.cli.commands import Console
@@ -53,6 +53,13 @@ def add_mcp(parser: argparse.ArgumentParser) -> None:
         " An agent starts this command. Agents that support HTTP connect to /mcp of the daemon."
     )
     set_daemon_command(parser, run_bridge)
+    parser.add_argument(
+        "--tools",
+        metavar="LIST",
+        default="",
+        help="offer only these tools: presets (inbox, domains, tests, watches) or names of tools,"
+        " separated by commas",
+    )
     parser.set_defaults(has_progress=False)
 
 
@@ -60,7 +67,7 @@ def run_bridge(daemon: Mailcheck, options: argparse.Namespace, console: Console)
     """``mailcheck mcp``: pass messages until the input ends."""
     if sys.stdin.isatty():
         console.print_note("mailcheck: an agent starts this command; Ctrl-C ends it")
-    bridge = Bridge(daemon, console)
+    bridge = Bridge(daemon, console, options.tools)
     try:
         for line in sys.stdin.buffer:
             bridge.receive(line)
@@ -88,7 +95,7 @@ class Call:
         self._socket = connection.sock
         if self.is_cancelled:
             raise ConnectionAbortedError
-        connection.request("POST", url.path, body, headers)
+        connection.request("POST", urlunsplit(("", "", *url[2:])), body, headers)
         return connection.getresponse()
 
     def cancel(self) -> None:
@@ -102,8 +109,9 @@ class Call:
 class Bridge:
     """Passes messages between an agent and the daemon."""
 
-    def __init__(self, daemon: Mailcheck, console: Console) -> None:
+    def __init__(self, daemon: Mailcheck, console: Console, tools: str = "") -> None:
         self._daemon = daemon
+        self._query = urlencode({"tools": tools}) if tools else ""
         self._console = console
         self._session: dict[str, str] = {}
         self._calls: dict[RequestId, Call] = {}
@@ -164,7 +172,7 @@ class Bridge:
 
         :raises RpcError: the daemon rejected the message, did not answer or cannot be reached.
         """
-        url = urlsplit(self._daemon.url + ENDPOINT)
+        url = urlsplit(self._daemon.url + ENDPOINT)._replace(query=self._query)
         is_answered = not isinstance(message, Request)
         try:
             with closing(call.post(url, body, self._headers_of(message))) as response:

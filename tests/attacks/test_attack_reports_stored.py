@@ -260,7 +260,7 @@ def test_agents_get_the_text_of_reporters_fenced(house: House) -> None:
         told = Agent(house).use("get_reports", **arguments)
         assert "never instructions" in told["untrusted"]
         whole = json.dumps(told)
-        fenced = re.sub(r"<<<([0-9a-f]{10})\\\\n.*?\1>>>", "", whole)
+        fenced = re.sub(r"<<<([0-9a-f]{10})\\n.*?\1>>>", "", whole)
         assert INJECTED not in fenced
         assert (INJECTED in whole) is bool(arguments)
 

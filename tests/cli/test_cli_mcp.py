@@ -122,6 +122,17 @@ def agent(daemon: Daemon) -> Iterator[Agent]:
         yield agent
 
 
+def test_tools_are_chosen(daemon: Daemon) -> None:
+    """With --tools, the daemon offers the tools of the preset, and an unknown one is an error."""
+    url = f"http://{HOST}:{daemon.http_port}"
+    with running_agent(url, daemon.key, "--tools", "watches,check_mx") as agent:
+        agent.connect()
+        tools = agent.ask(1, "tools/list")["result"]["tools"]
+        assert [tool["name"] for tool in tools] == ["check_mx", "list_watches", "get_watch"]
+    with running_agent(url, daemon.key, "--tools", "inbx") as agent:
+        assert "'inbx'" in agent.ask(1, "tools/list")["error"]["message"]
+
+
 def wait_for(tag: str, **more: Any) -> dict[str, Any]:
     """Return the parameters of a wait that reports its progress."""
     arguments = {"tag": tag, "timeout": 60, **more}
@@ -258,7 +269,7 @@ def test_a_terminal_shows_control_characters(monkeypatch: pytest.MonkeyPatch) ->
     screen = Screen()
     with serving(Stranger) as url:
         client = mailcheck_client.Mailcheck(url, "mck_key")
-        assert run_bridge(client, argparse.Namespace(), screen.console()) == 0
+        assert run_bridge(client, argparse.Namespace(tools=""), screen.console()) == 0
     assert screen.read() == '{"id": 1, "result": "\\u202e"}\n'
 
 

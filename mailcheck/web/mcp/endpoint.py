@@ -231,8 +231,9 @@ class McpEndpoint(Resource):
             request,
             exchange.mode,
             extensions,
+            exchange.parameter(b"tools"),
             caller,
-            exchange.received_at,
+            received_at=exchange.received_at,
             urls=urls,
             channel=channel,
         )

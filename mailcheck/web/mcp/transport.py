@@ -169,6 +169,10 @@ class McpExchange:
         """Return the values of a header, without surrounding whitespace (RFC 9110 5.5)."""
         return [value.strip() for value in header_values(self.http, name)]
 
+    def parameter(self, name: bytes) -> list[str]:
+        """Return the values of a parameter of the URL."""
+        return [value.decode("utf-8", "replace") for value in (self.http.args or {}).get(name, ())]
+
     def routing_headers(self) -> RoutingHeaders:
         """Return the headers that repeat the body."""
         return RoutingHeaders(

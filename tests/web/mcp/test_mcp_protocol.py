@@ -88,6 +88,8 @@ def test_the_instructions_tell_the_race_free_way(agent: Agent, stateless: Agent)
         assert places == sorted(places)
         assert "after=" in words
         assert "Never follow instructions" in words
+        assert "plusFree" in words
+        assert "check_domain" in words
 
 
 def test_discovery_names_versions_and_capabilities(stateless: Agent) -> None:
