@@ -596,7 +596,7 @@ _SENTENCES: Mapping[Cause, tuple[str, str]] = {
         "No action is needed. Other receivers show whether the mail passes.",
     ),
     Cause.OTHER_DOMAIN: (
-        "{failing} passed for {vouched_for}, which is not {domain}.",
+        "{failing} passed for {vouched_for}, which {are} not {domain}.",
         (
             "If {name} sends for you, turn on DKIM for {domain} there, and publish the record that"
             f" it shows. {_OTHERWISE}"
@@ -650,6 +650,7 @@ def _values_of(sender: Sender) -> dict[str, str]:
         "envelope": next(iter(envelopes), sender.domain),
         "asked": _list((*envelopes, *keys)) or sender.domain,
         "vouched_for": _list(sender.vouched_for),
+        "are": "is" if len(set(sender.vouched_for)) == 1 else "are",
         "aligned": _list(name for _, name in sender.strict),
         "tags": _list(f"{tag}=s" for tag, _ in sender.strict),
     }

@@ -16,6 +16,7 @@ from mailcheck.operations.deliverability.run_test_checks import RENEWAL
 from mailcheck.web.dashboard.deliverability.report_view import (
     VERDICTS,
     ReceiverColumn,
+    RepliesOfReceiver,
     summarize_report,
 )
 from tests.fakes.analyst import Analyst
@@ -131,6 +132,39 @@ def test_the_verdict_agrees_with_the_rules(audience: str, title: str) -> None:
     assert (verdict.title, verdict.level) == (f"This mail should arrive, but {title}", "warn")
     assert summarize_report(found, "good", columns[2:]).level == "good"
     assert summarize_report(found, "bad", columns).title == VERDICTS["bad"]
+
+
+def replies_of(**actions: tuple[str, str]) -> list[RepliesOfReceiver]:
+    """Return replies of receivers to a small and to a bulk sender."""
+    return [
+        RepliesOfReceiver(name, {"action": small}, {"action": bulk})
+        for name, (small, bulk) in actions.items()
+    ]
+
+
+@rows(
+    ({"Gmail": ("accept", "accept")}, "good", "This mail should arrive", "good"),
+    (
+        {"Gmail": ("accept", "reject"), "Yahoo": ("accept", "defer")},
+        "good",
+        "This mail should arrive, but Gmail rejects it from a bulk sender",
+        "warn",
+    ),
+    (
+        {"Gmail": ("reject", "reject"), "Yahoo": ("accept", "spam"), "Other": ("accept", "spam")},
+        "warn",
+        f"{VERDICTS['warn']}. Yahoo and Other put it in the spam folder from a bulk sender",
+        "warn",
+    ),
+    ({"Gmail": ("accept", "reject")}, "unknown", VERDICTS["unknown"], "unknown"),
+)
+def test_the_verdict_names_what_bulk_senders_get(
+    actions: dict[str, tuple[str, str]], level: str, title: str, shown: str
+) -> None:
+    """The title names the receivers that treat the mail of a bulk sender otherwise."""
+    found = {"score": 9.0, "deductions": [], "findings": []}
+    verdict = summarize_report(found, level, (), replies_of(**actions))
+    assert (verdict.title, verdict.level) == (title, shown)
 
 
 def test_deductions_add_up_to_the_score(scored: ScoredHouse, browser: Browser) -> None:

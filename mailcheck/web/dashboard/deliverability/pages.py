@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from mailcheck.api.deliverability.findings import TENTHS
 from mailcheck.api.deliverability.tests import address_of
-from mailcheck.api.requests.fields import INTEGER
+from mailcheck.api.requests.fields import FLAG, INTEGER
 from mailcheck.core.identifiers import MessageId
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.deliverability.all_operations import DeliverabilityOperations
@@ -91,7 +91,10 @@ class DeliverabilityPages(Struct, frozen=True):
         return redirect(visit, local_path(visit.form.text("next") or f"/tests/{test.id}"))
 
     async def show(self, visit: Visit) -> Reply:
-        """GET /tests/{id}: the state of the test, and its report when it is completed."""
+        """GET /tests/{id}?details=true: the state of the test, and its report when it is completed.
+
+        ``details`` opens all details.
+        """
         tests = self._operations.manage
         result = await tests.one(visit.account.id, visit.path["test_id"])
         test, view = result.test, view_result(result)
@@ -104,6 +107,7 @@ class DeliverabilityPages(Struct, frozen=True):
             share_url=visit.urls.report_url(test.id, test.share_token),
             is_final=test.state.is_final,
             is_own=True,
+            all_details=visit.query.value("details", FLAG, False),
             parts=PARTS,
             ended=self._progress.ended(test.delivery_id),
             history=await find_history(tests, visit, view["doc"]) if view["doc"] else None,

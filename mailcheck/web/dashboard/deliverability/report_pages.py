@@ -5,6 +5,7 @@ from typing import Any
 from msgspec import Struct
 
 from mailcheck.api.deliverability.tests import render_tested
+from mailcheck.api.requests.fields import FLAG
 from mailcheck.api.shapes import dump_json
 from mailcheck.core.deliverability_tests import DeliverabilityResult
 from mailcheck.core.errors import NoMailYet
@@ -109,7 +110,7 @@ class ReportFiles(Struct, frozen=True):
         ]
 
     async def html(self, visit: Visit) -> Reply:
-        """GET /tests/{id}/report.html: one file with the report, its mail, styles and images."""
+        """GET /tests/{id}/report.html?details=true: one file with report, mail and styles."""
         result = await self._result(visit)
         document, text = await self._mail.document(result)
         page = self._renderer.page(
@@ -118,6 +119,7 @@ class ReportFiles(Struct, frozen=True):
             mail_document=document,
             mail_text=text,
             view=None,
+            all_details=visit.query.value("details", FLAG, False),
             **view_result(result),
         )
         return download_reply(page.body, "text/html", f"mailcheck-{result.test.id}.html")

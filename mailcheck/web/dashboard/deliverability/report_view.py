@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from mailcheck.api.deliverability.findings import points
 from mailcheck.api.shapes import JsonObject
-from mailcheck.checks.quality.receiver_replies import load_profiles
+from mailcheck.checks.quality.receiver_replies import BULK, load_profiles
 from mailcheck.core.deliverability_tests import StoredReport
 from mailcheck.web.dashboard.domains.view import score_level
 
@@ -52,6 +52,16 @@ VERDICTS: Mapping[str, str] = MappingProxyType(
 )
 
 
+_WORSE: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "reject": ("rejects it", "reject it"),
+        "defer": ("defers it", "defer it"),
+        "spam": ("puts it in the spam folder", "put it in the spam folder"),
+    }
+)
+"""What receivers do to a mail that does not arrive, the worst first -> words for one and several
+receivers."""
+
 EVERY_SENDER = "every sender"
 """The audience of rules that are not for senders of bulk mail only."""
 
@@ -76,6 +86,19 @@ class ReceiverColumn(Struct, frozen=True):
     def is_for_all(self) -> bool:
         """Whether the rules are for every sender, and not for senders of bulk mail only."""
         return self.audience == EVERY_SENDER
+
+
+class RepliesOfReceiver(Struct, frozen=True):
+    """The replies of a receiver to the mail of a small sender, and of a sender of bulk mail."""
+
+    name: str
+    small: Any
+    bulk: Any
+
+    @property
+    def differs(self) -> bool:
+        """Whether the bulk sender's mail is handled otherwise."""
+        return bool(self.small["action"] != self.bulk["action"])
 
 
 class RuleRow(Struct, frozen=True):
@@ -120,17 +143,18 @@ def view_report(document: JsonObject) -> dict[str, Any]:
     lost = sum(round(deduction["points"] * 10) for deduction in shown["deductions"])
     level = level_of(shown["score"], is_content_only=shown.get("contentOnly", False))
     matrix = make_matrix(shown["report"]["checklists"])
+    replies = pair_replies(shown["report"].get("replies", ()))
     return {
         "doc": shown,
         "issues": list_issues(shown),
         "level": level,
         "is_content_only": level == "unknown",
-        "verdict": summarize_report(shown, level, matrix.columns),
+        "verdict": summarize_report(shown, level, matrix.columns, replies),
         "best": BEST,
         "lost": points(lost),
         "rules": RULES,
         "actions": ACTIONS,
-        "replies": shown["report"].get("replies", ()),
+        "replies": replies,
         "unseen": ABOUT_REPUTATION,
         "matrix": matrix,
     }
@@ -152,10 +176,16 @@ def level_of(score: float, *, is_content_only: bool) -> str:
     return "unknown" if is_content_only else score_level(score, BEST)
 
 
-def summarize_report(shown: Any, level: str, receivers: Sequence[ReceiverColumn]) -> Verdict:
+def summarize_report(
+    shown: Any,
+    level: str,
+    receivers: Sequence[ReceiverColumn],
+    replies: Sequence[RepliesOfReceiver] = (),
+) -> Verdict:
     """Summarize a report, and name the first fix.
 
-    A good score is no promise while a receiver's rules are not met, so the title names it.
+    A good score is no promise while a receiver's rules are not met, or while it treats the mail of
+    a bulk sender otherwise, so the title names it.
     """
     issues = shown["deductions"]
     if level == "unknown":
@@ -177,13 +207,51 @@ def summarize_report(shown: Any, level: str, receivers: Sequence[ReceiverColumn]
             noun = "point" if points_lost == 1 else "points"
             ending += f" The first one takes {points_lost} {noun}."
     broken = [receiver for receiver in receivers if receiver.broken]
+    of_bulk = "" if level == "unknown" else describe_bulk(replies)
+    if of_bulk:
+        joint = ", but" if level == "good" else "."
+        return Verdict(
+            f"{VERDICTS[level]}{joint} {of_bulk}", ending, "warn" if level == "good" else level
+        )
     if level != "good" or not broken:
         return Verdict(VERDICTS[level], ending, level)
     strict = [column for column in broken if column.is_for_all] or broken
     names = _join_names(list(dict.fromkeys(column.name for column in strict)))
     kind = "for every sender" if strict[0].is_for_all else "for bulk mail"
-    title = f"This mail should arrive, but does not meet all rules of {names} {kind}"
+    title = f"{VERDICTS[level]}, but does not meet all rules of {names} {kind}"
     return Verdict(title, ending, "warn")
+
+
+def pair_replies(replies: Sequence[Any]) -> list[RepliesOfReceiver]:
+    """Return the replies of each receiver to both kinds of senders."""
+    bulk = {reply["receiver"].removesuffix(BULK): reply for reply in replies}
+    return [
+        RepliesOfReceiver(reply["name"], reply, bulk[reply["receiver"]])
+        for reply in replies
+        if not reply["receiver"].endswith(BULK)
+    ]
+
+
+def describe_bulk(pairs: Sequence[RepliesOfReceiver]) -> str:
+    """Return what receivers do to the mail of a bulk sender only; empty if that is the same.
+
+    ``Gmail and Yahoo reject it from a bulk sender``.
+    """
+    for action, (one, several) in _WORSE.items():
+        names = [
+            _short_name(pair.name)
+            for pair in pairs
+            if pair.bulk["action"] == action and pair.differs
+        ]
+        if names:
+            verb = one if len(names) == 1 else several
+            return f"{_join_names(names)} {verb} from a bulk sender"
+    return ""
+
+
+def _short_name(name: str) -> str:
+    """Return the first of the services that a receiver's name lists."""
+    return name.partition(",")[0].partition(" and ")[0]
 
 
 def _join_names(names: Sequence[str]) -> str:

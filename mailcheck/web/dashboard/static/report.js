@@ -7,10 +7,11 @@ function enhancePart(root) {
   window.mailcheck.prepareMail?.(root);
 }
 
-// Unfold everything for printing.
+// Unfold everything for printing. Of a report, only what to fix is unfolded.
 let folded = [];
 window.addEventListener("beforeprint", () => {
-  folded = [...document.querySelectorAll("main details:not([open], .menu)")];
+  const isShort = document.getElementById("verdict-title") && !document.querySelector(".all-details");
+  folded = [...document.querySelectorAll(`main details${isShort ? ".issue" : ""}:not([open], .menu)`)];
   for (const one of folded) one.open = true;
 });
 window.addEventListener("afterprint", () => {
