@@ -23,9 +23,11 @@ from playwright.sync_api import Browser, Page
 
 from mailcheck.daemon.first_start import ACCOUNT_NAME
 from tests.browser.people import Person, make_account
+from tests.browser.still_pages import STILL_PAGES
 from tests.browser.tool_world import ToolWorld, running_tool_world
 from tests.browser.watching import Watched, watched_page
 from tests.corpus.feedback_mails import FIELDS, feedback_mail
+from tests.corpus.report_files import document, gzipped, report_mail
 from tests.fakes.report_senders import (
     DOMAIN,
     RECEIVERS,
@@ -43,6 +45,8 @@ STRANGER, NEW, ANN, OWNER, READER, OPERATOR = (
 )
 """A visitor, an account without data, one with data in all areas, an owner and a reader of a
 project, and the operator."""
+
+PEOPLE = (STRANGER, NEW, ANN, OWNER, READER, OPERATOR)
 
 Act = Callable[[Page], None]
 
@@ -127,13 +131,17 @@ def with_many_files() -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A page in a state: who sees it, its path, what is done on it, and what must be there then."""
+    """A page in a state: who sees it, its path, what is done on it, and what must be there then.
+
+    ``render`` returns the page, if the daemon does not show this state.
+    """
 
     name: str
     path: str
     person: str = ANN
     shows: str = "h1"
     act: Act | None = None
+    render: Callable[[], bytes] | None = None
 
 
 @dataclass
@@ -155,6 +163,12 @@ class Filled:
 
     def show(self, watched: Watched, scene: Scene) -> None:
         """Open a scene."""
+        if scene.render is not None:
+            body = scene.render()
+            watched.page.route(
+                f"**{scene.path}",
+                lambda route: route.fulfill(body=body, content_type="text/html; charset=utf-8"),
+            )
         watched.go(scene.path)
         if scene.act is not None:
             scene.act(watched.page)
@@ -180,8 +194,17 @@ def _fill_strangers(filled: Filled) -> None:
         page.get_by_label("Password").fill("a wrong password")
         page.get_by_role("button", name="Sign in").click()
 
+    def check(page: Page) -> None:
+        page.get_by_label("Check a domain").fill("poor.test")
+        page.get_by_role("button", name="Check").click()
+
     filled.scenes += [
         Scene("welcome", "/", STRANGER),
+        Scene("welcome-checked", "/", STRANGER, ".score-card", check),
+        *(
+            Scene(name, f"/still/{name}", STRANGER, render=render)
+            for name, render in STILL_PAGES.items()
+        ),
         Scene("sign-in", "/sign-in", STRANGER),
         Scene("sign-in-failed", "/sign-in", STRANGER, "[role=alert]", fail_to_sign_in),
         Scene("sign-in-link", "/sign-in/link?link=none", STRANGER),
@@ -199,8 +222,8 @@ def _fill_strangers(filled: Filled) -> None:
 def _fill_new(filled: Filled, watched: Watched) -> None:
     make_account(watched, filled.world.daemon)
     filled.scenes += [
-        Scene(f"empty-{name.strip('/').replace('/', '-') or 'overview'}", name, NEW)
-        for name in (
+        Scene(f"empty-{urlsplit(path).path.strip('/').replace('/', '-') or 'overview'}", path, NEW)
+        for path in (
             *("/", "/inbox", "/tests", "/domains", "/webhooks", "/connect", "/keys", "/account"),
             *("/account/activity", "/projects", "/reports", "/traffic", "/no-such-page"),
             *("/account/people", "/join?invitation=none", "/authorize?client_id=none"),
@@ -351,13 +374,22 @@ def _fill_reports(filled: Filled, watched: Watched) -> None:
     with smtplib.SMTP(HOST, world.daemon.smtp_port) as client:
         for name in RECEIVERS:
             client.sendmail("", [address], signed_report(name, address))
-        client.sendmail(
-            "", [address.replace("dmarc-", "fbl-")], signer_of("google.com").sign(complaint)
+        google = signer_of("google.com")
+        client.sendmail("", [address.replace("dmarc-", "fbl-")], google.sign(complaint))
+        client.sendmail("", [address.replace("dmarc-", "ruf-")], google.sign(feedback_mail()))
+        tls = report_mail(
+            gzipped(document("google.json")),
+            "application/tlsrpt+gzip",
+            "google.json.gz",
+            author="noreply-smtp-tls-reporting@google.com",
         )
+        client.sendmail("", [address.replace("dmarc-", "tls-")], google.sign(tls))
     counted = page.get_by_text("processed", exact=True)
     watched.go_until("/reports", lambda: counted.count() > len(RECEIVERS))
     filled.scenes += [
         Scene("reports", "/reports"),
+        Scene("reports-tls", "/reports?kind=tls"),
+        Scene("reports-failures", "/reports?kind=failure"),
         Scene("domain-reports", f"/domains/{DOMAIN}/reports"),
         Scene("domain-plan", f"/domains/{DOMAIN}/plan"),
     ]

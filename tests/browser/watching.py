@@ -45,6 +45,10 @@ DEADLINE = 60_000  # milliseconds
 PATIENCE = 150  # seconds; the longest test takes a third of it on a busy machine
 POLL = 20  # milliseconds
 GRAVE = ("serious", "critical")
+"""Impacts of issues that no page may have."""
+
+ALSO = ("aria-allowed-role", "landmark-unique")
+"""Rules of axe with a smaller impact that no page may break."""
 
 REFUSED = ("csp", "origin")
 """Failures of requests that the browser did not send: by the policy or the same-origin rule."""
@@ -129,7 +133,7 @@ class Watched:
             raise AssertionError("\n".join(self.troubles()))
 
     def require_accessible(self) -> None:
-        """Fail if axe finds a serious or critical issue."""
+        """Fail if axe finds a serious or critical issue, or one of the rules in `ALSO`."""
         # The script bypasses the policy of the page, as a browser extension does.
         self.page.evaluate(AXE.read_text("utf-8"))
         violations = self.page.evaluate(
@@ -139,7 +143,7 @@ class Watched:
         faults = [
             f"{one['id']}: {one['help']}: {[node['html'] for node in one['nodes']]}"
             for one in violations
-            if one["impact"] in GRAVE
+            if one["impact"] in GRAVE or one["id"] in ALSO
         ]
         if faults:
             raise AssertionError("\n".join(faults))

@@ -72,7 +72,8 @@ class ReportPages(Struct, frozen=True):
             "mail_checks_page.html",
             headers=UNLISTED,
             here=f"/share/{token}",
-            back_to="the report",
+            back_to="the shared report",
+            mail_subject=message.summary.header.subject,
             may_ask=False,
             **view_checks(await self._check.of_message(message)),
         )

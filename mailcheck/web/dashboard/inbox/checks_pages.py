@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from mailcheck.api.inbox.checks import FEATURE_PAGE
+from mailcheck.checks.content.header import summarize_header
 from mailcheck.checks.link_checks import Hop, LinkCheck, LinkVerdict
 from mailcheck.checks.mail_checks import Compatibility, MailChecks, MailLink, Support
 from mailcheck.checks.press_unsubscribe import PressVerdict
@@ -178,6 +179,15 @@ def _cell(one: Support) -> Cell:
     return Cell(one.family, level, f"{share} %")
 
 
+class CheckedMail(Struct, frozen=True):
+    """The checks of a mail, and the path and the name of the page that they belong to."""
+
+    checks: MailChecks
+    here: str
+    back_to: str
+    subject: str
+
+
 MESSAGE = "/inbox/messages/<message_id>"
 TEST = "/tests/<test_id>"
 
@@ -204,40 +214,44 @@ class CheckPages(Struct, frozen=True):
 
     async def of_message(self, visit: Visit) -> Reply:
         """GET /inbox/messages/{id}/checks."""
-        return self._show(visit, await self._check_message(visit), _message_path(visit))
+        return self._show(visit, await self._check_message(visit))
 
     async def links_of_message(self, visit: Visit) -> Reply:
         """POST /inbox/messages/{id}/checks/links: link (its index, repeatable), or get."""
-        checks = await self._check_message(visit)
-        return await self._ask(visit, checks, _message_path(visit))
+        return await self._ask(visit, await self._check_message(visit))
 
     async def of_test(self, visit: Visit) -> Reply:
         """GET /tests/{id}/checks."""
-        return self._show(visit, await self._check_test(visit), _test_path(visit))
+        return self._show(visit, await self._check_test(visit))
 
     async def links_of_test(self, visit: Visit) -> Reply:
         """POST /tests/{id}/checks/links: link (its index, repeatable), or get."""
-        return await self._ask(visit, await self._check_test(visit), _test_path(visit))
+        return await self._ask(visit, await self._check_test(visit))
 
     async def unsubscribe_from_message(self, visit: Visit) -> Reply:
         """POST /inbox/messages/{id}/checks/unsubscribe: press the one-click unsubscribe."""
-        return await self._press(visit, await self._check_message(visit), _message_path(visit))
+        return await self._press(visit, await self._check_message(visit))
 
     async def unsubscribe_from_test(self, visit: Visit) -> Reply:
         """POST /tests/{id}/checks/unsubscribe: press the one-click unsubscribe."""
-        return await self._press(visit, await self._check_test(visit), _test_path(visit))
+        return await self._press(visit, await self._check_test(visit))
 
-    async def _check_message(self, visit: Visit) -> MailChecks:
+    async def _check_message(self, visit: Visit) -> CheckedMail:
         message_id = MessageId(visit.path["message_id"])
         message = await self._inbox.read.message(visit.account.id, message_id)
-        return await self._inbox.check.of_message(message)
+        checks = await self._inbox.check.of_message(message)
+        here, subject = f"/inbox/messages/{message_id}", message.summary.header.subject
+        return CheckedMail(checks, here, "the mail", subject)
 
-    async def _check_test(self, visit: Visit) -> MailChecks:
+    async def _check_test(self, visit: Visit) -> CheckedMail:
         test_id = visit.path["test_id"]
         mail = await self._tests.mail(visit.account.id, test_id)
-        return await self._inbox.check.of_test(test_id, mail)
+        checks = await self._inbox.check.of_test(test_id, mail)
+        subject = summarize_header(mail.raw_message).subject
+        return CheckedMail(checks, f"/tests/{test_id}", "the report", subject)
 
-    async def _ask(self, visit: Visit, checks: MailChecks, here: str) -> Reply:
+    async def _ask(self, visit: Visit, checked: CheckedMail) -> Reply:
+        checks = checked.checks
         single = visit.form.texts("get", 1)
         numbers = single or visit.form.texts("link", MAX_LINKS_SHOWN)
         urls = [_link_of(checks, number) for number in numbers]
@@ -246,31 +260,29 @@ class CheckPages(Struct, frozen=True):
         values = view_checks(checks, asked)
         if not urls:
             values["notice_of_links"] = "No link is selected."
-        return self._render(visit, here, values)
+        return self._render(visit, checked, values)
 
-    async def _press(self, visit: Visit, checks: MailChecks, here: str) -> Reply:
+    async def _press(self, visit: Visit, checked: CheckedMail) -> Reply:
+        checks = checked.checks
         pressing = self._inbox.check_links.press_unsubscribe(visit.account.id, checks.one_click)
         pressed = await pressing
         level = PRESS_LEVELS[pressed.verdict]
         values = view_checks(checks)
-        return self._render(visit, here, {**values, "pressed": pressed, "press_level": level})
+        return self._render(visit, checked, {**values, "pressed": pressed, "press_level": level})
 
-    def _show(self, visit: Visit, checks: MailChecks, here: str) -> Reply:
-        return self._render(visit, here, view_checks(checks))
+    def _show(self, visit: Visit, checked: CheckedMail) -> Reply:
+        return self._render(visit, checked, view_checks(checked.checks))
 
-    def _render(self, visit: Visit, here: str, values: dict[str, Any]) -> Reply:
-        back = "the report" if here.startswith("/tests/") else "the mail"
+    def _render(self, visit: Visit, checked: CheckedMail, values: dict[str, Any]) -> Reply:
         return self._renderer.page(
-            visit, "mail_checks_page.html", here=here, back_to=back, may_ask=True, **values
+            visit,
+            "mail_checks_page.html",
+            here=checked.here,
+            back_to=checked.back_to,
+            mail_subject=checked.subject,
+            may_ask=True,
+            **values,
         )
-
-
-def _message_path(visit: Visit) -> str:
-    return f"/inbox/messages/{visit.path['message_id']}"
-
-
-def _test_path(visit: Visit) -> str:
-    return f"/tests/{visit.path['test_id']}"
 
 
 def _link_of(checks: MailChecks, number: str) -> str:

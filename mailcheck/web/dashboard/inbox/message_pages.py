@@ -154,8 +154,9 @@ class MessagePages(Struct, frozen=True):
 
     async def release_form(self, visit: Visit) -> Reply:
         """GET /inbox/messages/{id}/release: the form, with what receivers will reject."""
-        warnings = await self._release.warnings(await self._load(visit))
-        return await self._release_page(visit, released=None, to="", warnings=warnings)
+        message = await self._load(visit)
+        warnings = await self._release.warnings(message)
+        return await self._release_page(visit, message, released=None, to="", warnings=warnings)
 
     async def release(self, visit: Visit) -> Reply:
         """POST /inbox/messages/{id}/release: to, one or more addresses."""
@@ -168,13 +169,19 @@ class MessagePages(Struct, frozen=True):
             error = failure
         warnings = await self._release.warnings(message) if released is None else released.warnings
         return await self._release_page(
-            visit, error=error, released=released, to=to if error else "", warnings=warnings
+            visit,
+            message,
+            error=error,
+            released=released,
+            to=to if error else "",
+            warnings=warnings,
         )
 
-    async def _release_page(self, visit: Visit, **values: Any) -> Reply:
+    async def _release_page(self, visit: Visit, message: StoredMessage, **values: Any) -> Reply:
         return self._renderer.page(
             visit,
             "release_page.html",
+            mail_subject=message.summary.header.subject,
             here=f"/inbox/messages/{_message_id(visit)}",
             offers=await self._release.recipients(visit.account.id),
             sender=self._release.sender,
