@@ -132,13 +132,17 @@ class Watched:
         if self.troubles():
             raise AssertionError("\n".join(self.troubles()))
 
-    def require_accessible(self) -> None:
-        """Fail if axe finds a serious or critical issue, or one of the rules in `ALSO`."""
+    def require_accessible(self, *rules: str) -> None:
+        """Fail if axe finds a serious or critical issue, or one of the rules in `ALSO`.
+
+        :param rules: the rules to check. Without them, all are checked.
+        """
         # The script bypasses the policy of the page, as a browser extension does.
         self.page.evaluate(AXE.read_text("utf-8"))
         violations = self.page.evaluate(
-            "axe.run(document, {iframes: false, resultTypes: ['violations']})"
-            ".then(found => found.violations)"
+            "rules => axe.run(document, {iframes: false, resultTypes: ['violations'],"
+            " ...(rules.length && {runOnly: rules})}).then(found => found.violations)",
+            list(rules),
         )
         faults = [
             f"{one['id']}: {one['help']}: {[node['html'] for node in one['nodes']]}"

@@ -167,15 +167,15 @@ class RequestMeter:
     ) -> LimitExceeded:
         """Return the error that names the exhausted limit and when it resets.
 
-        For an API key, the error also says how the operator issues one with higher limits. Pages,
-        whose limits are those of ``checks``, show the reset time in the time zone of the reader.
+        For an API key, the error also says how the operator issues one with higher limits. Pages
+        say whose ``checks`` are limited, and show the reset time in the time zone of the reader.
         """
         now = self._now()
         window = usage.exhausted or MINUTE_WINDOW
         limit = limits.per_day if window is DAY_WINDOW else limits.per_minute
         reset = format_instant(Instant(window.reset_at(now)))
         if checks:
-            message = f"the limit of {limit} {checks} per {window.name} is reached"
+            message = f"the limit of {limit} checks per {window.name} {checks} is reached"
             return LimitExceeded(message, window.seconds_left(now))
         counted = "of this API key" if is_of_key else "of your address"
         limited = f"the limit of {limit} requests per {window.name} {counted}"
@@ -195,9 +195,9 @@ class RequestMeter:
         return counts
 
 
-CHECKS_OF_PAGES = "checks on the pages of this account or project"
+CHECKS_OF_PAGES = "on the pages of this account or project"
 
-CHECKS_OF_STRANGERS = "checks without an account"
+CHECKS_OF_STRANGERS = "without an account"
 
 
 class CheckBudget:

@@ -145,7 +145,7 @@ def template_environment() -> "Environment":
         auto_reload=False,
     )
     templates.filters["moment"] = render_moment
-    templates.filters["number"] = templates.filters["thousands"] = format_number
+    templates.filters["number"] = format_number
     templates.filters["percent"] = format_percent
     templates.filters["subject"] = name_subject
     templates.filters["author"] = name_author

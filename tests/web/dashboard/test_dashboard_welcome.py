@@ -51,13 +51,13 @@ def test_the_limits_of_an_address() -> None:
     browser = visit(zone_with({}), per_day=STRANGER_PER_MINUTE + 1)
     statuses = [check(browser, "good.example") for _ in range(STRANGER_PER_MINUTE + 1)]
     assert statuses == [200] * STRANGER_PER_MINUTE + [429]
-    assert f"the limit of {STRANGER_PER_MINUTE} checks without an account per minute".lower() in (
+    assert f"the limit of {STRANGER_PER_MINUTE} checks per minute without an account".lower() in (
         browser.words.lower()
     )
     assert check(Browser(browser.house, "192.0.2.77"), "good.example") == 200
     browser.house.pass_time(60)
     assert [check(browser, "good.example") for _ in range(2)] == [200, 429]
-    assert "per day is reached" in browser.words
+    assert "per day without an account is reached" in browser.words
 
 
 def test_the_limit_of_all_strangers() -> None:

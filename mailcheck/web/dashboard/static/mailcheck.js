@@ -36,14 +36,14 @@ async function copy(source) {
   }
 }
 
-// Show times in the time zone of the reader. The title keeps the time in UTC.
+// Show times in the time zone of the reader. The title keeps the time in UTC. Days stay as they are.
 const written = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "medium" });
 const hour = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
 const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 
 function localize(root) {
-  for (const time of root.querySelectorAll("time[datetime]:not([title])")) {
+  for (const time of root.querySelectorAll("time[datetime*=T]:not([title])")) {
     const moment = new Date(time.dateTime);
     if (Number.isNaN(moment.getTime())) continue;
     time.title = `${exact.format(moment)}, ${time.textContent}`;
