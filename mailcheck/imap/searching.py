@@ -4,12 +4,12 @@ The store evaluates one filter for each key with text, size or time. Flags, sets
 are evaluated here, on sets of UIDs.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from mailcheck.core import conditions
 from mailcheck.core.accounts import Caller
 from mailcheck.core.cursors import Position
-from mailcheck.core.filters import ANY_FIELD, Field, MessageFilter, Term
-from mailcheck.core.filters import Search as StoreSearch
+from mailcheck.core.filters import MessageFilter
 from mailcheck.core.instants import Instant
 from mailcheck.imap.commands import (
     AllOf,
@@ -33,8 +33,6 @@ from mailcheck.operations.inbox.mailboxes import AT_ONCE, Mailboxes
 from mailcheck.store.mailbox_store import Marks
 
 Found = frozenset[Position]
-
-_HEADERS = {"TO": "to", "CC": "cc", "BCC": "bcc"}
 
 
 class SearchMessages:
@@ -80,12 +78,8 @@ class SearchMessages:
             return frozenset(self._selected.resolve(key.numbers, is_uid=key.is_uid))
         if isinstance(key, SentSince):
             return await self._find_sent(key)
-        found: set[Position] = set()
-        for wanted in _filters(key):
-            found |= await self._mailboxes.matches(
-                self._caller, self._selected.mailbox.within(wanted)
-            )
-        return self._all & found
+        wanted = self._selected.mailbox.within(MessageFilter(search=(_where(key),)))
+        return self._all & await self._mailboxes.matches(self._caller, wanted)
 
     async def _combine(self, key: AllOf | AnyOf | Not) -> Found:
         if isinstance(key, Not):
@@ -128,40 +122,35 @@ class SearchMessages:
         return frozenset(uid for uid, day in self._sent.items() if day >= key.day)
 
 
-def _filters(key: SearchKey) -> list[MessageFilter]:
-    """Return filters of the store; a message matches the key if it matches one of them."""
-    if isinstance(key, LargerThan):
-        return [_searched(Field.LARGER, key.size)]
-    if isinstance(key, ArrivedSince):
-        return [MessageFilter(since=Instant(key.day))]
-    if isinstance(key, HasHeader):
-        return [MessageFilter(headers=((key.name, key.text),))]
-    if isinstance(key, HasText):
-        return _TEXT_FILTERS[key.where](key.text)
-    raise AssertionError(f"not a key of the store: {key}")
-
-
-def _searched(field: Field, value: str | int) -> MessageFilter:
-    return MessageFilter(search=StoreSearch("", (Term(field, value),)))
-
-
-def _header(name: str) -> Callable[[str], list[MessageFilter]]:
-    return lambda text: [MessageFilter(headers=((name, text),))]
-
-
-_TEXT_FILTERS: Mapping[str, Callable[[str], list[MessageFilter]]] = {
-    # The first author is known at once, the others with the header.
-    "FROM": lambda text: [MessageFilter(author=text), *_header("from")(text)],
-    "SUBJECT": lambda text: [MessageFilter(subject=text)],
-    "BODY": lambda text: [MessageFilter(text=text)],
-    # Like a word of ``q``, and for mail whose content is not derived yet its text; all fields.
-    "TEXT": lambda text: [
-        _searched(Field.ANYWHERE, text),
-        MessageFilter(text=text),
-        *_header(ANY_FIELD)(text),
-    ],
-    **{where: _header(name) for where, name in _HEADERS.items()},
+_TEXTS: Mapping[str, conditions.Condition] = {
+    "FROM": conditions.FROM,
+    "SUBJECT": conditions.WITH_SUBJECT,
+    "BODY": conditions.WITH_TEXT,
 }
+"""The conditions for keys that search texts. The others search the header fields of their names,
+and TEXT everything."""
+
+
+def _where(key: SearchKey) -> conditions.Where:
+    """Return the expression for a key."""
+    if isinstance(key, LargerThan):
+        return conditions.Term(conditions.LARGER, key.size)
+    if isinstance(key, ArrivedSince):
+        return conditions.Term(conditions.SINCE, key.day)
+    if isinstance(key, HasHeader):
+        return conditions.Term(conditions.WITH_HEADER, (key.name, key.text))
+    if not isinstance(key, HasText):
+        raise AssertionError(f"not a key of the store: {key}")
+    if key.where == "TEXT":
+        return conditions.AnyOf(
+            (
+                conditions.Term(conditions.WITH_WORDS, key.text),
+                conditions.Term(conditions.WITH_HEADER, (conditions.ANY_FIELD, key.text)),
+            )
+        )
+    if key.where in _TEXTS:
+        return conditions.Term(_TEXTS[key.where], key.text)
+    return conditions.Term(conditions.WITH_HEADER, (key.where.lower(), key.text))
 
 
 def write_result(

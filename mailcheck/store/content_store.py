@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from mailcheck.core.conditions import FILE_NAMES, FILES, HEADER, PEOPLE, TEXT
 from mailcheck.core.content import (
     DERIVATION,
     AttachmentFacts,
@@ -15,13 +16,11 @@ from mailcheck.core.content import (
     CandidateKind,
     MessageContent,
     Person,
-    fold_text,
 )
 from mailcheck.core.errors import MessageNotFound
 from mailcheck.core.identifiers import DeliveryId, first_id_of
 from mailcheck.core.instants import BEGINNING, END, Instant
 from mailcheck.ports.engine import Engine, Transaction, Value
-from mailcheck.store.filter_sql import header_key
 from mailcheck.store.transactions import Store, read, write
 
 if TYPE_CHECKING:
@@ -58,18 +57,17 @@ def dump_content(content: MessageContent) -> dict[str, Value]:
         "problems": content.problems,
         "people": [(person.field, person.address, person.name) for person in content.people],
     }
-    text_key = fold_text(content.searched)
-    people = "\n".join(f"{person.address} {person.name}" for person in content.people)
+    text_key = TEXT.read(content)
     return {
-        "attachment_count": len(content.files),
+        "attachment_count": FILES.read(content),
         "codes": _dump(content.codes),
         "signature": content.signature if len(text_key) >= SIGNED_FROM else "",
         "links": _dump(content.links),
         "best_link": content.best_link,
         "snippet": content.snippet,
-        "address_key": fold_text(people),
-        "file_key": fold_text("\n".join(attachment.filename for attachment in content.attachments)),
-        "header_key": header_key(content.header_list),
+        "address_key": PEOPLE.read(content),
+        "file_key": FILE_NAMES.read(content),
+        "header_key": HEADER.read(content),
         "text_key": text_key,
         "document": _dump(document),
     }

@@ -28,14 +28,12 @@ from mailcheck.ports.engine import Row, Transaction, Value
 from mailcheck.store.content_store import load_list
 from mailcheck.store.filter_sql import (
     UNDERIVED,
-    allowed_parts,
+    allowed_sql,
     derived_sql,
     filter_sql,
     is_counted_by_recipient,
     is_counted_by_tag,
-    needs_derived,
     needs_scan,
-    without_derived,
 )
 from mailcheck.store.messages import (
     FROM_CONTENT,
@@ -192,7 +190,7 @@ def read_limited_overview(
     """Return the overview of an inbox as a caller sees it that is limited to some tags."""
     state = read_inboxes(transaction, [account_id], quota)[account_id]
     expired = _expired_by_tag(transaction, account_id, now)
-    ((condition, values),) = allowed_parts(allowed, "inbox_tag")
+    ((condition, values),) = allowed_sql(allowed, "inbox_tag")
     rows = transaction.rows(
         "SELECT tag_key, tag, message_count, latest_at FROM inbox_tag "
         f"WHERE account_id = ? AND {condition} ORDER BY latest_at DESC, tag_key DESC",
@@ -242,16 +240,19 @@ def _scan_messages(
 
     Also return the number of possible matches whose content is not derived yet.
     """
-    known, values = filter_sql(transaction, account_id, without_derived(wanted), now)
-    if not needs_derived(wanted):
-        found = transaction.rows(f"SELECT message.position {FROM_CONTENT} WHERE {known}", values)
+    condition, values = filter_sql(transaction, account_id, wanted, now, or_underived=True)
+    in_content = derived_sql(transaction, wanted)
+    if in_content is None:
+        found = transaction.rows(
+            f"SELECT message.position {FROM_CONTENT} WHERE {condition}", values
+        )
         return sorted((row.position for row in found), reverse=True), 0
-    derived, asked = derived_sql(transaction, account_id, wanted)
+    derived, asked = in_content
     rows = transaction.rows(
         f"SELECT message.position, {UNDERIVED} AS is_underived, "
         f"CASE WHEN {UNDERIVED} THEN {derived} ELSE 1 = 1 END AS is_match "
-        f"{FROM_CONTENT} WHERE {known} AND ({UNDERIVED} OR {derived})",
-        [*asked, *values, *asked],
+        f"{FROM_CONTENT} WHERE {condition}",
+        [*asked, *values],
     )
     positions = sorted((row.position for row in rows if row.is_match), reverse=True)
     return positions, sum(bool(row.is_underived) for row in rows)

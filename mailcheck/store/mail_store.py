@@ -17,7 +17,7 @@ from mailcheck.core.messages import UNDO_TIME, Delivery, Refusal
 from mailcheck.core.rights import TagLimit
 from mailcheck.ports.engine import Engine, Row, Transaction, Value
 from mailcheck.store.content_store import read_content
-from mailcheck.store.filter_sql import address_parts, allowed_parts, filter_sql
+from mailcheck.store.filter_sql import filter_sql, recipient_sql
 from mailcheck.store.listing import (
     MIN_CACHED_MESSAGES,
     HeaderCache,
@@ -474,10 +474,7 @@ class MailStore(Store):
         if wanted.up_to is not None:
             condition += " AND position <= ?"
             values.append(wanted.up_to)
-        for part, some in allowed_parts(wanted.allowed, "refusal"):
-            condition += f" AND {part}"
-            values += some
-        for part, some in address_parts(wanted, "refusal"):
+        for part, some in recipient_sql(transaction, wanted, "refusal"):
             condition += f" AND {part}"
             values += some
         return [

@@ -20,14 +20,16 @@ from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
 from mailcheck.core.instants import SECOND, Instant
-from mailcheck.core.messages import keywords_in
+from mailcheck.core.messages import MessageSummary, keywords_in
 from mailcheck.ports.engine import Row, Transaction, Value
-from mailcheck.store.filter_sql import PRESENT, UNDERIVED, allowed_parts, filter_sql
+from mailcheck.store.filter_sql import PRESENT, UNDERIVED, allowed_sql, filter_sql
 from mailcheck.store.messages import (
     FROM_CONTENT,
+    SUMMARY_COLUMNS,
     lock_inboxes,
     next_position,
     remove_messages,
+    summary_of,
 )
 from mailcheck.store.transactions import Store, frees_space, inbox_write, read, write
 
@@ -311,19 +313,18 @@ class MailboxStore(Store):
     @read
     def matches(
         self, transaction: Transaction, account_id: AccountId, wanted: MessageFilter, now: Instant
-    ) -> tuple[frozenset[Position], tuple[tuple[Position, DeliveryId], ...]]:
+    ) -> tuple[frozenset[Position], tuple[MessageSummary, ...]]:
         """Return the positions of matching messages, and possible matches without content."""
         condition, values = _filter_sql(transaction, account_id, wanted, now, or_underived=True)
         rows = transaction.rows(
-            f"SELECT message.position, message.delivery_id, "
+            f"SELECT {SUMMARY_COLUMNS}, "
             f"CASE WHEN {UNDERIVED} THEN 1 ELSE 0 END AS is_open {FROM_CONTENT} WHERE {condition}",
             values,
         )
-        if not wanted.asks_content:
-            return frozenset(row.position for row in rows), ()
+        is_open = wanted.asks_content
         return (
-            frozenset(row.position for row in rows if not row.is_open),
-            tuple((row.position, row.delivery_id) for row in rows if row.is_open),
+            frozenset(row.position for row in rows if not (is_open and row.is_open)),
+            tuple(summary_of(row) for row in rows if is_open and row.is_open),
         )
 
     @read
@@ -371,7 +372,7 @@ class MailboxStore(Store):
         self, transaction: Transaction, account_id: AccountId, allowed: MessageFilter
     ) -> list[str]:
         """Return the tags of an inbox that the filter allows, in order."""
-        parts = allowed_parts(allowed.allowed, "inbox_tag")
+        parts = allowed_sql(allowed.allowed, "inbox_tag")
         condition = "".join(f" AND {part}" for part, _ in parts)
         values = [value for _, some in parts for value in some]
         rows = transaction.rows(

@@ -14,7 +14,7 @@ from mailcheck.core.identifiers import AccountId, DeliveryId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import MessageSummary
 from mailcheck.ports.engine import Transaction
-from mailcheck.store.filter_sql import UNDERIVED, allowed_parts, filter_sql, without_derived
+from mailcheck.store.filter_sql import UNDERIVED, allowed_sql, filter_sql
 from mailcheck.store.listing import read_page
 from mailcheck.store.mail_store import read_rows, with_contents
 from mailcheck.store.messages import (
@@ -99,7 +99,7 @@ class MailsStore(Store):
         limit: int,
     ) -> tuple[MessageSummary, ...]:
         """Return possible matches whose content is not derived yet, newest first."""
-        condition, values = filter_sql(transaction, account_id, without_derived(wanted), now)
+        condition, values = filter_sql(transaction, account_id, wanted, now, or_underived=True)
         rows = transaction.rows(
             f"SELECT {SUMMARY_COLUMNS} {FROM_CONTENT} WHERE {condition} AND {UNDERIVED} "
             "ORDER BY message.position DESC LIMIT ?",
@@ -142,7 +142,7 @@ def _messages_of(
     if not mails:
         return ()
     marks = ", ".join("?" * len(mails))
-    limits = allowed_parts(wanted.allowed, "message")
+    limits = allowed_sql(wanted.allowed, "message")
     condition = " AND ".join([f"message.delivery_id IN ({marks})", *(term for term, _ in limits)])
     rows = transaction.rows(
         f"SELECT {columns_of(MailMessage, 'message')} FROM message "

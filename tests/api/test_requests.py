@@ -38,10 +38,11 @@ from mailcheck.api.requests.parsing import (
     request_fields,
 )
 from mailcheck.clients.mailcheck_client import Filters
+from mailcheck.core.conditions import SINCE, Term
 from mailcheck.core.cursors import Position
 from mailcheck.core.domains.watches import WatchSettings, parse_quiet_time
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.core.filters import Field, MessageFilter, Search, Term
+from mailcheck.core.filters import MessageFilter
 from mailcheck.core.instants import HOUR, MINUTE, Instant
 from tests.table import rows
 
@@ -218,7 +219,7 @@ def test_ages_of_a_search_count_from_the_request() -> None:
     asked = read_query(ListMessages, b"q=newer:2h")
     for now in (NOW, Instant(NOW + HOUR)):
         moment = Instant(now - 2 * HOUR)
-        assert asked.wanted_at(now).search == Search("newer:2h", (Term(Field.NEWER, moment),))
+        assert asked.wanted_at(now).search == (Term(SINCE, moment),)
 
 
 def test_the_default_timeout_of_agents_depends_on_none() -> None:

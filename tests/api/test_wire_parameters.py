@@ -23,9 +23,10 @@ from mailcheck.api.requests.parsing import (
     split_query,
 )
 from mailcheck.core.addresses import explain_bad_tag
+from mailcheck.core.conditions import WITH_WORDS, Term
 from mailcheck.core.cursors import Position, format_cursor
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.core.filters import Field, MessageFilter, Search, Term
+from mailcheck.core.filters import MessageFilter
 from mailcheck.core.instants import Instant, format_instant
 from tests.linear import assert_linear
 
@@ -183,7 +184,7 @@ def test_all_filters_together() -> None:
         recipient="b@example.com",
         author="c",
         subject="d e",
-        search=Search("f", (Term(Field.ANYWHERE, "f"),)),
+        search=(Term(WITH_WORDS, "f"),),
         since=Instant(1_000),
         after=Position(31),
     )

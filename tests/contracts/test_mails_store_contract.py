@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from mailcheck.core.conditions import sent_to
 from mailcheck.core.content import AttachmentFacts, Person, fold_text, sign_text
-from mailcheck.core.filters import Field, MessageFilter, Search, Term
+from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, DeliveryId
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.messages import Delivery
@@ -131,7 +132,7 @@ async def test_the_grammar_of_mailpit(stores: Stores) -> None:
 async def test_the_recipients_of_mailhog(stores: Stores, text: str, expected: str) -> None:
     """Its searches for a recipient look at the envelope and at all fields, not at the author."""
     welcome, _, _ = await fill(stores)
-    wanted = MessageFilter(search=Search(text, (Term(Field.ANY_RECIPIENT, text),)))
+    wanted = MessageFilter(search=(sent_to(text),))
     assert list(await find(stores, wanted)) == ([welcome.id] if expected else [])
 
 

@@ -10,10 +10,11 @@ from mailcheck.checks.content.header import summarize_header
 from mailcheck.core.accounts import InboxState
 from mailcheck.core.content import AttachmentFacts, Extracted
 from mailcheck.core.cursors import START, Position
-from mailcheck.core.filters import MessageFilter, parse_search
+from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, MessageId
 from mailcheck.core.instants import SECOND, Instant
 from mailcheck.core.messages import Delivery, TagCount
+from mailcheck.core.searches import parse_search
 from tests.contracts.conftest import DEFAULT_QUOTA, Stores
 from tests.engines.deliveries import (
     NOON,

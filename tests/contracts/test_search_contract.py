@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from mailcheck.core.content import AttachmentFacts, Person, fold_text, sign_text
-from mailcheck.core.filters import MessageFilter, parse_search
+from mailcheck.core.filters import MessageFilter
 from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.messages import Delivery
+from mailcheck.core.searches import parse_search
 from tests.contracts.conftest import Stores
 from tests.engines.deliveries import NOON, account, at, content, delivery, mail, recipient
 

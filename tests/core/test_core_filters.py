@@ -3,9 +3,10 @@
 from msgspec.structs import replace
 
 from mailcheck.core.accounts import InboxState, Quota
+from mailcheck.core.conditions import WITH_TEXT, Term
 from mailcheck.core.content import HeaderSummary
 from mailcheck.core.cursors import Position
-from mailcheck.core.filters import Field, MessageFilter, Search, Term
+from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import MessageSummary
@@ -37,7 +38,7 @@ MESSAGE = MessageSummary(
     MessageFilter(since=Instant(10_000)),
     MessageFilter(after=Position(6)),
     MessageFilter(up_to=Position(7)),
-    MessageFilter(search=Search("gone", (Term(Field.TEXT, "gone"),))),
+    MessageFilter(search=(Term(WITH_TEXT, "gone"),)),
 )
 def test_matches(wanted: MessageFilter) -> None:
     """Tag and recipient must be equal; author and subject must contain the text."""

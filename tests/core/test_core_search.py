@@ -6,28 +6,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mailcheck.core import conditions
+from mailcheck.core.conditions import CONDITIONS, AnyOf, Condition, Not, Term, Where, terms_of
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.core.filters import (
-    EXAMPLES,
-    FOREIGN,
-    MAX_TERMS,
-    Field,
-    Term,
-    parse_search,
-)
 from mailcheck.core.instants import DAY, HOUR, Instant
+from mailcheck.core.searches import EXAMPLES, MAX_TERMS, parse_search, split_terms
 from tests.table import rows
 
 NOON = Instant(1_795_262_400_000)
 """2026-11-21T12:00:00Z."""
 
-ANYWHERE = Field.ANYWHERE
+ANYWHERE = conditions.WITH_WORDS
+SINCE, OLDER = conditions.SINCE, conditions.OLDER
+LARGER, SMALLER = conditions.LARGER, conditions.SMALLER
 
 
-def terms(text: str) -> list[tuple[Field, str | int]]:
+def terms(text: str) -> list[tuple[Condition, str | int]]:
     """Return the terms of a search."""
-    search = parse_search(text, NOON)
-    return [] if search is None else [(one.field, one.value) for one in search.terms]
+    return [
+        (one.condition, one.value) for where in parse_search(text, NOON) for one in terms_of(where)
+    ]
 
 
 @rows(
@@ -44,30 +42,35 @@ def terms(text: str) -> list[tuple[Field, str | int]]:
     ("\u201etypographic ones\u201c", [(ANYWHERE, "typographic ones")]),
     ('in"side', [(ANYWHERE, 'in"side')]),
     ("https://a.example/?x=1", [(ANYWHERE, "https://a.example/?x=1")]),
-    ("re: cc:bob", [(ANYWHERE, "re:"), (ANYWHERE, "cc:bob")]),
-    ("12:30 :x x:from:y", [(ANYWHERE, "12:30"), (ANYWHERE, ":x"), (ANYWHERE, "x:from:y")]),
+    ("re: localhost:8080", [(ANYWHERE, "re:"), (ANYWHERE, "localhost:8080")]),
+    ("12:30 :x std::y", [(ANYWHERE, "12:30"), (ANYWHERE, ":x"), (ANYWHERE, "std::y")]),
+    ("- -- --flag", [(ANYWHERE, "-"), (ANYWHERE, "--"), (ANYWHERE, "--flag")]),
+    ('"OR" or', [(ANYWHERE, "OR"), (ANYWHERE, "or")]),
+    ("filename:a.pdf smaller:1k", [(conditions.WITH_FILE_NAME, "a.pdf"), (SMALLER, 1024)]),
+    ("after:2026-11-21", [(SINCE, NOON - 12 * HOUR)]),
+    ("before:2h", [(OLDER, NOON - 2 * HOUR)]),
     ('"from: bob"', [(ANYWHERE, "from: bob")]),
-    ("from:shop", [(Field.FROM, "shop")]),
-    ("FROM:Shop", [(Field.FROM, "Shop")]),
-    ('from:"My Shop" x', [(Field.FROM, "My Shop"), (ANYWHERE, "x")]),
-    ("from:https://x", [(Field.FROM, "https://x")]),
-    ("to:a+b@c tag:B", [(Field.TO, "a+b@c"), (Field.TAG, "B")]),
-    ('tag:""', [(Field.TAG, "")]),
-    ("subject:x text:y", [(Field.SUBJECT, "x"), (Field.TEXT, "y")]),
-    ("has:Attachment has:code", [(Field.HAS, "attachment"), (Field.HAS, "code")]),
-    ("is:unread is:READ", [(Field.IS, "unread"), (Field.IS, "read")]),
-    ("larger:0 larger:10k", [(Field.LARGER, 0), (Field.LARGER, 10_240)]),
-    ("larger:2MB larger:1GiB", [(Field.LARGER, 2 << 20), (Field.LARGER, 1 << 30)]),
-    ("newer:2h older:3d", [(Field.NEWER, NOON - 2 * HOUR), (Field.OLDER, NOON - 3 * DAY)]),
-    ("newer:90s newer:30M", [(Field.NEWER, NOON - 90_000), (Field.NEWER, NOON - HOUR // 2)]),
-    ("newer:1w", [(Field.NEWER, NOON - 7 * DAY)]),
-    ("newer:2026-11-21", [(Field.NEWER, NOON - 12 * HOUR)]),
-    ("older:2026-11-21T12:00:00.000Z", [(Field.OLDER, NOON)]),
-    ("older:2026-11-21T13:00+01:00", [(Field.OLDER, NOON)]),
-    ('older:"2026-11-21 12:00"', [(Field.OLDER, NOON)]),
+    ("from:shop", [(conditions.FROM, "shop")]),
+    ("FROM:Shop", [(conditions.FROM, "Shop")]),
+    ('from:"My Shop" x', [(conditions.FROM, "My Shop"), (ANYWHERE, "x")]),
+    ("from:https://x", [(conditions.FROM, "https://x")]),
+    ("to:a+b@c tag:B", [(conditions.TO, "a+b@c"), (conditions.WITH_TAG, "B")]),
+    ('tag:""', [(conditions.WITH_TAG, "")]),
+    ("subject:x text:y", [(conditions.WITH_SUBJECT, "x"), (conditions.WITH_TEXT, "y")]),
+    ("has:Attachment has:code", [(conditions.WITH_FILES, 0), (conditions.WITH_CODE, 1)]),
+    ("is:unread is:READ", [(conditions.UNREAD, 0), (conditions.READ, 1)]),
+    ("larger:0 larger:10k", [(LARGER, 0), (LARGER, 10_240)]),
+    ("larger:2MB larger:1GiB", [(LARGER, 2 << 20), (LARGER, 1 << 30)]),
+    ("newer:2h older:3d", [(SINCE, NOON - 2 * HOUR), (OLDER, NOON - 3 * DAY)]),
+    ("newer:90s newer:30M", [(SINCE, NOON - 90_000), (SINCE, NOON - HOUR // 2)]),
+    ("newer:1w", [(SINCE, NOON - 7 * DAY)]),
+    ("newer:2026-11-21", [(SINCE, NOON - 12 * HOUR)]),
+    ("older:2026-11-21T12:00:00.000Z", [(OLDER, NOON)]),
+    ("older:2026-11-21T13:00+01:00", [(OLDER, NOON)]),
+    ('older:"2026-11-21 12:00"', [(OLDER, NOON)]),
 )
-def test_parsing(text: str, expected: list[tuple[Field, str | int]]) -> None:
-    """Words, phrases and terms with known prefixes are parsed. Other prefixes are text."""
+def test_parsing(text: str, expected: list[tuple[Condition, str | int]]) -> None:
+    """Words, phrases and terms with known prefixes are parsed. Links and ports are text."""
     assert terms(text) == expected
 
 
@@ -78,6 +81,15 @@ def test_parsing(text: str, expected: list[tuple[Field, str | int]]) -> None:
     ('to:" "', "to: has no value"),
     ("tag:", "tag: has no value"),
     ("has:link", "write has:attachment or has:code; you sent has:link"),
+    ("has:attachmnt", "did you mean has:attachment?"),
+    ("via:resnd", "did you mean via:resend?"),
+    ("subjct:welcome", "subjct: is not a field of a search. Did you mean subject:?"),
+    ('fron:"my shop"', 'To search for the text, write "fron:my shop" in quotes.'),
+    ("-cc:boss", "Did you mean to:?"),
+    ("priority:high", "There are from, to, "),
+    ("a OR", 'to search for the word, write "OR"'),
+    ("OR b", "write OR between two terms"),
+    ("a OR OR", "write OR between two terms"),
     ("is:starred", "write is:unread or is:read; you sent is:starred"),
     ("larger:big", "you sent larger:big"),
     ("larger:-1", "you sent larger:-1"),
@@ -100,10 +112,27 @@ def test_invalid_values(text: str, words: str) -> None:
     assert words in str(refused.value)
 
 
+A, B, C = (Term(ANYWHERE, word) for word in "abc")
+
+
+@rows(
+    ("a -b", (A, Not(B)), ["a", "-b"]),
+    ('-"a" -from:x', (Not(A), Not(Term(conditions.FROM, "x"))), ['-"a"', "-from:x"]),
+    ("a OR b c", (AnyOf((A, B)), C), ["a OR b", "c"]),
+    ('c a OR -b OR "c"', (C, AnyOf((A, Not(B), C))), ["c", 'a OR -b OR "c"']),
+    ("a OR a", (A,), ["a OR a"]),
+    ('a OR "" b', (AnyOf((A, B)),), ["a OR b"]),
+)
+def test_without_and_or(text: str, expected: tuple[Where, ...], written: list[str]) -> None:
+    """A minus stands for the opposite of a term, and OR joins its neighbours."""
+    assert parse_search(text, NOON) == expected
+    assert split_terms(text) == written
+
+
 def test_every_term_stands_in_the_table() -> None:
-    """The published examples can be parsed and use every prefix."""
-    shown = {field for example, _ in EXAMPLES for field, _ in terms(example)}
-    assert shown == set(Field) - FOREIGN
+    """The published examples can be parsed and use every condition that has an example."""
+    shown = {condition for example, _ in EXAMPLES for condition, _ in terms(example)}
+    assert shown == {one for one in CONDITIONS if one.example}
 
 
 def test_the_table_is_published() -> None:
@@ -114,7 +143,8 @@ def test_the_table_is_published() -> None:
     assert f"at most {MAX_TERMS} words and terms" in text
 
 
-PIECES = [*(f"{field.value}:" for field in Field), '"', " ", "2h", "x", "\u201c", "unread"]
+PREFIXES = [f"{one.prefix}:" for one in CONDITIONS]
+PIECES = [*PREFIXES, '"', " ", "2h", "x", "\u201c", "unread", "-", " OR "]
 ALMOST = st.lists(st.sampled_from(PIECES) | st.text(max_size=3)).map("".join)
 
 
@@ -125,8 +155,8 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         search = parse_search(text, NOON)
     except InvalidParameter:
         return
-    for _, value, _ in search.terms if search else ():
-        assert isinstance(value, str) or -(2**63) <= value < 2**63
+    for term in (one for where in search for one in terms_of(where)):
+        assert isinstance(term.value, str) or -(2**63) <= term.value < 2**63
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters='"“”„'))))
@@ -138,15 +168,8 @@ def test_quotes_keep_anything(phrases: list[str]) -> None:
     assert terms(written) == [(ANYWHERE, phrase) for phrase in kept]
 
 
-@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters='"“”„:')))
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters='"“”„:-')))
 def test_words_are_split_at_blanks(text: str) -> None:
-    """Without quotes and colons, a search is its distinct words."""
-    words = list(dict.fromkeys(text.split()))[:MAX_TERMS]
+    """Without quotes, colons and minus signs, a search is its distinct words."""
+    words = [word for word in dict.fromkeys(text.split()) if word != "OR"][:MAX_TERMS]
     assert terms(" ".join(words)) == [(ANYWHERE, word) for word in words]
-
-
-def test_terms_are_values() -> None:
-    """A search contains its original text."""
-    search = parse_search(" from:Shop ", NOON)
-    assert search is not None
-    assert (search.written, search.terms) == (" from:Shop ", (Term(Field.FROM, "Shop"),))

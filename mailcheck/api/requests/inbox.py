@@ -47,9 +47,10 @@ from mailcheck.core.addresses import MAX_TAG
 from mailcheck.core.content import LINK_METHODS, LINKS_AT_ONCE
 from mailcheck.core.cursors import Position
 from mailcheck.core.faults import LARGEST_EVERY
-from mailcheck.core.filters import EXAMPLES, MessageFilter, parse_search
+from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import SHORT_ID_LENGTH
 from mailcheck.core.instants import Instant
+from mailcheck.core.searches import EXAMPLES, parse_search
 from mailcheck.core.webhooks import EVENT_PROVIDERS, LONGEST_URL, EventKind
 
 
@@ -188,11 +189,11 @@ SearchTerms = Annotated[
     Description(
         'Only mail that matches every term: words and "phrases" in subject, text, addresses '
         "or names of attachments, and terms with a prefix: "
-        + "; ".join(f"`{one}` ({meaning})" for one, meaning in EXAMPLES if ":" in one)
-        + ". Case and accents are ignored. Other prefixes, like the `https:` of a link, are "
-        "text.",
-        brief='search: words, "phrases", and terms like from:shop to:ann tag:signup '
-        "subject:welcome text:code has:code has:attachment newer:2h",
+        + "; ".join(f"`{query}` ({meaning})" for query, meaning in EXAMPLES[2:])
+        + ". Case and accents are ignored. Links are text; another unknown prefix is an error "
+        "that names the most similar one.",
+        brief='search: words, "phrases", -word, OR, and terms like from:shop to:ann tag:signup '
+        "subject:welcome text:code filename:pdf has:code before:2026-11-21 newer:2h",
         example="from:shop newer:2h",
     ),
 ]
@@ -203,7 +204,7 @@ def search_for(selected: Selection, q: str | None, now: Instant) -> MessageFilte
 
     :raises InvalidParameter: the search has a syntax error.
     """
-    return replace(selected.wanted, search=None if q is None else parse_search(q, now))
+    return replace(selected.wanted, search=() if q is None else parse_search(q, now))
 
 
 class ListMessages(ContentFilters, frozen=True, kw_only=True):

@@ -174,11 +174,7 @@ class ExplainWait:
     ) -> _Came:
         wanted = asked.wanted
         newest = await self._newest(account_id, time)
-        addressed = [
-            message
-            for message in newest.messages
-            if wanted.is_addressed(message.tag, message.recipient)
-        ]
+        addressed = [message for message in newest.messages if wanted.is_addressed(message)]
         own = {message.position for message in addressed}
         if len(newest.positions) > len(newest.messages) and wanted.address != ANY:
             scope = replace(wanted.address, since=time.since, after=time.after, up_to=time.up_to)
@@ -212,7 +208,7 @@ class ExplainWait:
         try:
             loaded = Deferred.fromCoroutine(self._loader.load(message.account_id, message.id))
             stored = await loaded.addTimeout(PATIENCE, self._clock)
-            found = wanted.content_mismatches(stored.content)
+            found = wanted.content_mismatches(message, stored.content)
         except (MessageNotFound, Overloaded, DeferredTimeout):
             found = ["its content is not known yet"]
         return SeenMessage(message, (*seen.reasons, *found), is_other_inside=bool(found))
@@ -223,7 +219,7 @@ class ExplainWait:
 
 def _is_alike(wanted: MessageFilter, message: MessageSummary) -> bool:
     """Return whether a message to another address may have been meant: a mistyped or lost tag."""
-    if not wanted.tag or wanted.is_addressed(message.tag, message.recipient):
+    if not wanted.tag or wanted.is_addressed(message):
         return False
     tag, meant = fold_tag(message.tag), fold_tag(wanted.tag)
     return tag == UNTAGGED or SequenceMatcher(None, tag, meant).ratio() >= ALIKE

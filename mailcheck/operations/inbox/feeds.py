@@ -75,7 +75,7 @@ class Waiter(Struct, eq=False):
 
     def offer_refusal(self, refusal: Refusal) -> None:
         """Queue a rejection if its mail may have matched."""
-        if self.wants_refusals and self.wanted.is_addressed(refusal.tag, refusal.recipient):
+        if self.wants_refusals and self.wanted.is_addressed(refusal):
             self.has_missed = self.has_missed or len(self._refusals) == self.max_held
             if not self.has_missed:
                 self._refusals.append(refusal)

@@ -193,11 +193,7 @@ class FollowInbox:
         wanted = waiter.wanted
         return (
             rows,
-            [
-                refusal
-                for refusal in refusals
-                if wanted.is_addressed(refusal.tag, refusal.recipient)
-            ],
+            [refusal for refusal in refusals if wanted.is_addressed(refusal)],
             up_to,
         )
 
@@ -212,7 +208,8 @@ class FollowInbox:
         wanted = waiter.wanted
         # An unreadable message is sent, since it may match.
         if wanted.asks_content and message.content is not UNREADABLE:
-            return None if wanted.content_mismatches(message.content) else MessageArrived(message)
+            mismatches = wanted.content_mismatches(message.summary, message.content)
+            return None if mismatches else MessageArrived(message)
         return MessageArrived(message)
 
 

@@ -11,8 +11,9 @@ from contextlib import suppress
 
 from mailcheck.checks.content.header import split_header
 from mailcheck.core.accounts import Caller
+from mailcheck.core.conditions import WITH_KEYWORD, WITHOUT_KEYWORDS, Not, Term
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.core.filters import Field, MessageFilter, Search, Term
+from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.messages import encode_keyword, keywords_in, read_keyword
 from mailcheck.operations.inbox.mailboxes import Mailboxes
@@ -118,8 +119,9 @@ class Keywords:
 
     async def _marks(self, caller: Caller, keyword: str) -> list[Marks]:
         """Return the marks of all messages with a keyword; of those with any, if it is empty."""
-        term = Term(Field.KEYWORD, encode_keyword(keyword))
-        return await self._mailboxes.marks(caller, MessageFilter(search=Search(keyword, (term,))))
+        written = encode_keyword(keyword)
+        term = Term(WITH_KEYWORD, written) if written else Not(Term(WITHOUT_KEYWORDS, ""))
+        return await self._mailboxes.marks(caller, MessageFilter(search=(term,)))
 
     async def _mark(
         self, caller: Caller, marks: Sequence[Marks], marking: Marking, flags: frozenset[str]

@@ -7,7 +7,7 @@ was caught for recipients of other domains. The UID of a message is its position
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -279,13 +279,11 @@ class Mailboxes:
             caller.account_id, _limited(caller, wanted), self._now()
         )
         found = set(certain)
-        for position, delivery_id in possible:
-            try:
-                content = await self._contents.of(delivery_id)
-            except MessageNotFound:
-                continue
-            if not wanted.content_mismatches(content):
-                found.add(position)
+        for message in possible:
+            with suppress(MessageNotFound):
+                content = await self._contents.of(message.delivery_id)
+                if not wanted.content_mismatches(message, content):
+                    found.add(message.position)
         return frozenset(found)
 
     # Changes. All of these require the scope `INBOX_WRITE`.

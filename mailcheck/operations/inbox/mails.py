@@ -143,7 +143,7 @@ class Mails:
 
     async def _batches(self, caller: Caller, wanted: MessageFilter) -> list[MessageFilter]:
         """Return filters for the messages of all matching mails."""
-        if wanted.search is not None or wanted.asks_content:
+        if wanted.asks_content:
             await self._page(caller, wanted, 0, 0)
         wanted = _of(caller, wanted)
         ids = await self._store.ids(caller.account_id, wanted, self._now())

@@ -8,9 +8,10 @@ from twisted.logger import Logger
 
 from mailcheck.checks.content.bodies import Attachment
 from mailcheck.core.accounts import Caller, InboxState
+from mailcheck.core.conditions import VIA, Term
 from mailcheck.core.cursors import START, Position, is_cursor, parse_cursor, require_reached
 from mailcheck.core.errors import MessageNotFound, StoreUnavailable
-from mailcheck.core.filters import Field, MessageFilter, Search, Term
+from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import (
     AccountId,
     MessageId,
@@ -232,7 +233,7 @@ class ReadInbox:
         :raises MessageNotFound: the caller has no such delivery.
         """
         wanted = MessageFilter(
-            search=Search("", (Term(Field.VIA, provider),)),
+            search=(Term(VIA, provider),),
             once_per_mail=True,
             allowed=caller.rights.tags,
         )

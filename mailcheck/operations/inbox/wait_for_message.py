@@ -220,7 +220,7 @@ class WaitForMessage:
         wants_refusals: bool = False,
     ) -> AsyncIterator[_Watch]:
         """Register a wait. It is removed when the block ends."""
-        if wanted.search is not None:
+        if wanted.search:
             raise InvalidParameter(
                 "q", "q only searches stored mail; to wait, send from, subject, tag or to"
             )
@@ -328,7 +328,7 @@ class WaitForMessage:
         wanted = watch.waiter.wanted
         for refusal in refusals:
             is_late_enough = wanted.since is None or refusal.refused_at >= wanted.since
-            if is_late_enough and wanted.is_addressed(refusal.tag, refusal.recipient):
+            if is_late_enough and wanted.is_addressed(refusal):
                 watch.refusal = refusal
 
     async def _time_out(self, watch: _Watch, cursor: Position) -> TimedOut:
@@ -370,7 +370,7 @@ def _has_content(watch: _Watch, message: StoredMessage) -> bool:
     if message.content is UNREADABLE:
         # An unreadable message may match, so a wait for none must not succeed.
         return watch.waiter.wants_refusals
-    return not wanted.content_mismatches(message.content)
+    return not wanted.content_mismatches(message.summary, message.content)
 
 
 def _interrupted(

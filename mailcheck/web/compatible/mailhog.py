@@ -1,6 +1,6 @@
 """The API of MailHog, on the listener of Mailpit, whose paths it shares."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from email.utils import formatdate
 from functools import partial
 from typing import Any
@@ -8,8 +8,9 @@ from typing import Any
 from msgspec import Struct
 
 from mailcheck.checks.content.raw_parts import RawPart, read_raw_parts
+from mailcheck.core.conditions import FROM, WITH_WORDS, Term, Where, sent_to
 from mailcheck.core.errors import AttachmentNotFound, InvalidParameter, MessageNotFound
-from mailcheck.core.filters import ANY, Field, MessageFilter, Search, Term
+from mailcheck.core.filters import ANY, MessageFilter
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instants import SECOND, format_instant
 from mailcheck.core.rights import Scope
@@ -42,10 +43,10 @@ PAGE, MOST = 50, 250
 NOTHING, CREATED = Reply(200, b"", "text/json"), Reply(201, b"", "text/json")
 """The answers without a body, which clients cannot read as JSON."""
 
-_KINDS = {
-    "from": Field.FROM,
-    "to": Field.ANY_RECIPIENT,
-    "containing": Field.ANYWHERE,
+_KINDS: Mapping[str, Callable[[str], Where]] = {
+    "from": partial(Term, FROM),
+    "to": sent_to,
+    "containing": partial(Term, WITH_WORDS),
 }
 
 
@@ -97,8 +98,7 @@ class MailHog(Struct, frozen=True):
             )
         if not asked.query:
             raise InvalidParameter("query", "query is missing: send what to search for")
-        terms = (Term(_KINDS[asked.kind], asked.query),)
-        return await self._list(call, MessageFilter(search=Search(asked.query, terms)))
+        return await self._list(call, MessageFilter(search=(_KINDS[asked.kind](asked.query),)))
 
     async def message(self, call: Call[NoParameters]) -> Reply:
         """GET /api/v1/messages/{id}: null for an unknown id."""

@@ -8,7 +8,7 @@ import pytest
 
 from mailcheck.config.options import InboxOptions
 from mailcheck.core.accounts import Account
-from mailcheck.core.filters import EXAMPLES
+from mailcheck.core.searches import EXAMPLES
 from mailcheck.operations.inbox.messages import OVERVIEW_TAGS
 from mailcheck.web.dashboard.inbox.view import OFFERED_FILTERS
 from tests.house import House, config_in_memory, mail, run

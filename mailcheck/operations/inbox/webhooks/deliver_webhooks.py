@@ -491,7 +491,8 @@ class _WebhookSender:
         except MessageNotFound:
             return None
         content = message.content
-        if wanted.asks_content and content is not UNREADABLE and wanted.content_mismatches(content):
+        is_read = wanted.asks_content and content is not UNREADABLE
+        if is_read and wanted.content_mismatches(message.summary, content):
             return None
         if not isinstance(row.content, MessageContent):
             # Deriving the content took a while, so the message may have been deleted.

@@ -11,6 +11,14 @@ from twisted.web.server import Request
 
 from mailcheck.api.deliverability.report import MailReport
 from mailcheck.core.accounts import Caller
+from mailcheck.core.conditions import (
+    FROM,
+    TO_ADDRESS,
+    WITH_SUBJECT,
+    WITH_TEXT,
+    AnyOf,
+    Term,
+)
 from mailcheck.core.errors import (
     DeliverabilityTestNotFound,
     InvalidCredentials,
@@ -120,15 +128,15 @@ class Mailosaur(Struct, frozen=True):
 
     async def list_messages(self, call: Call[ListMessages]) -> Reply:
         """GET /api/messages."""
-        found = await self._find(call.caller, call.request, [_filter(call.request)])
+        found = await self._find(call.caller, call.request, _filter(call.request))
         return json_reply(render_list(found))
 
     async def search(self, call: Call[SearchMessages]) -> Reply:
         """POST /api/messages/search."""
-        caller, request, filters = call.caller, call.request, _criteria(call.request)
+        caller, request, wanted = call.caller, call.request, _criteria(call.request)
 
         async def look() -> Sequence[ListedMessage]:
-            return await self._find(caller, request, filters)
+            return await self._find(caller, request, wanted)
 
         seconds = 0.0 if request.dir == SENT else self._hold.seconds
         try:
@@ -239,20 +247,13 @@ class Mailosaur(Struct, frozen=True):
         return await large_json_reply(render_message(message, outline, call.base), self._turns)
 
     async def _find(
-        self, caller: Caller, request: ListMessages, filters: Sequence[MessageFilter]
+        self, caller: Caller, request: ListMessages, wanted: MessageFilter
     ) -> Sequence[ListedMessage]:
-        """Return a page of the messages that match any filter, newest first."""
+        """Return a page of the matching messages, newest first."""
         if request.dir == SENT:
             return []
         size, page = request.items_per_page, request.page
-        if len(filters) == 1:
-            return (await self._messages.page(caller, filters[0], size, page)).messages
-        lists = [
-            await self._messages.page(caller, filter_, size * (page + 1)) for filter_ in filters
-        ]
-        found = {message.summary.id: message for some in lists for message in some.messages}
-        newest = sorted(found.values(), key=lambda one: -one.summary.position)
-        return newest[size * page : size * (page + 1)]
+        return (await self._messages.page(caller, wanted, size, page)).messages
 
     async def _analyse(self, caller: Caller, message_id: str) -> MailReport:
         """Return the report of a test of a message. The test is deleted again."""
@@ -299,30 +300,23 @@ def _filter(request: ListMessages) -> MessageFilter:
     )
 
 
-def _criteria(request: SearchMessages) -> Sequence[MessageFilter]:
-    """Return one filter for all criteria, or one for each.
+def _criteria(request: SearchMessages) -> MessageFilter:
+    """Return the filter for all criteria, or for any of them.
 
-    :raises InvalidParameter: a criterion is missing, or the page is too far.
+    :raises InvalidParameter: a criterion is missing.
     """
-    base = _filter(request)
-    given = {
-        "author": request.sent_from,
-        "recipient": request.sent_to,
-        "subject": request.subject,
-        "text": request.body,
-    }
-    given = {name: value for name, value in given.items() if value}
+    criteria = (
+        (FROM, request.sent_from),
+        (TO_ADDRESS, request.sent_to),
+        (WITH_SUBJECT, request.subject),
+        (WITH_TEXT, request.body),
+    )
+    given = tuple(Term(condition, value) for condition, value in criteria if value)
     if not given:
         raise InvalidParameter(
             "criteria", "send at least one of sentFrom, sentTo, subject and body"
         )
-    if request.match == "ALL":
-        return [replace(base, **given)]
-    if request.items_per_page * (request.page + 1) > MAX_ITEMS:
-        raise InvalidParameter(
-            "page", f"a search with match ANY shows the newest {MAX_ITEMS:,} messages only"
-        )
-    return [replace(base, **{name: value}) for name, value in given.items()]
+    return replace(_filter(request), search=given if request.match == "ALL" else (AnyOf(given),))
 
 
 def write_error(problem: Problem) -> Reply:

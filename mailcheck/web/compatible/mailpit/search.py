@@ -1,26 +1,19 @@
 """The search grammar of Mailpit: words, phrases in quotes, prefixes, and negation with - or !."""
 
 import re
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, tzinfo
+from functools import partial
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from mailcheck.core import conditions
+from mailcheck.core.conditions import AllOf, AnyOf, InMail, Not, Term, Where, sent_to
 from mailcheck.core.content import is_blank
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.core.filters import (
-    ANY,
-    ATTACHMENT,
-    MAX_TERMS,
-    READ,
-    SIZE,
-    UNREAD,
-    Field,
-    MessageFilter,
-    Search,
-    Term,
-    bytes_of,
-)
+from mailcheck.core.filters import ANY, MessageFilter
 from mailcheck.core.instants import Instant, instant_of
 from mailcheck.core.messages import encode_keyword
+from mailcheck.core.searches import require_few, size_of
 
 PARAMETER = "query"
 
@@ -29,21 +22,42 @@ NO_INLINE = "pictures that the HTML shows are not indexed; search the names of t
 
 _WORD = re.compile(r'(?:"[^"]*(?:"|\Z)|[^\s"])+')
 
-_PREFIXES = {
-    "from": Field.FROM,
-    "subject": Field.SUBJECT,
-    "addressed": Field.ADDRESSED,
-    "bcc": Field.BLIND_COPY,
+
+def _header(name: str, part: str) -> Where:
+    return Term(conditions.WITH_HEADER, (name, part))
+
+
+def _blind_copied(part: str) -> Where:
+    """Return the expression that a Bcc, or a recipient that no header field names, matches."""
+    named = (Not(_header("to", part)), Not(_header("cc", part)))
+    return AnyOf(
+        (_header("bcc", part), AllOf((InMail(Term(conditions.TO_RECIPIENT, part)), *named)))
+    )
+
+
+def _tagged(word: str) -> Where:
+    keyword = Term(conditions.WITH_KEYWORD, encode_keyword(word))
+    return InMail(AnyOf((Term(conditions.WITH_TAG, encode_keyword(word)), keyword)))
+
+
+_TEXTS: Mapping[str, Callable[[str], Where]] = {
+    "from": partial(Term, conditions.FROM),
+    "subject": partial(Term, conditions.WITH_SUBJECT),
+    "addressed": lambda part: AnyOf((Term(conditions.FROM, part), sent_to(part))),
+    "bcc": _blind_copied,
+    "tag": _tagged,
+    **{name: partial(_header, name) for name in ("to", "cc", "reply-to", "message-id")},
 }
-_HEADERS = ("to", "cc", "reply-to", "message-id")
-_SIZES = {"larger": Field.LARGER, "smaller": Field.SMALLER}
-_MOMENTS = {"after": Field.NEWER, "before": Field.OLDER}
-_FIXED = {
-    "is:read": Term(Field.IS, READ),
-    "is:unread": Term(Field.IS, UNREAD),
-    "is:tagged": Term(Field.ANY_TAG, ""),
-    "has:attachment": Term(Field.HAS, ATTACHMENT),
-    "has:attachments": Term(Field.HAS, ATTACHMENT),
+_SIZES = {"larger": conditions.LARGER, "smaller": conditions.SMALLER}
+_MOMENTS = {"after": conditions.SINCE, "before": conditions.OLDER}
+_FIXED: Mapping[str, Where] = {
+    "is:read": Term(conditions.READ, conditions.READ.fixed),
+    "is:unread": Term(conditions.UNREAD, conditions.UNREAD.fixed),
+    "is:tagged": InMail(
+        AnyOf((Not(Term(conditions.WITH_TAG, "")), Not(Term(conditions.WITHOUT_KEYWORDS, ""))))
+    ),
+    "has:attachment": Term(conditions.WITH_FILES, conditions.WITH_FILES.fixed),
+    "has:attachments": Term(conditions.WITH_FILES, conditions.WITH_FILES.fixed),
 }
 
 
@@ -54,27 +68,22 @@ def read_search(text: str, time_zone: str = "") -> MessageFilter:
     :raises InvalidParameter: a term is not offered, or has an invalid value.
     """
     zone = _zone(time_zone)
-    terms: dict[Term, None] = {}
+    found: dict[Where, None] = {}
     for word in _WORD.findall(text):
-        term = _read_term(word.replace('"', ""), zone)
-        if term is not None:
-            terms[term] = None
-    if len(terms) > MAX_TERMS:
-        raise InvalidParameter(
-            PARAMETER, f"{PARAMETER} may have at most {MAX_TERMS} terms; got {len(terms)}"
-        )
-    return MessageFilter(search=Search(text, tuple(terms))) if terms else ANY
+        where = _read(word.replace('"', ""), zone)
+        if where is not None:
+            found[where] = None
+    require_few(PARAMETER, len(found))
+    return MessageFilter(search=tuple(found)) if found else ANY
 
 
-def _read_term(word: str, zone: tzinfo) -> Term | None:
+def _read(word: str, zone: tzinfo) -> Where | None:
     is_negated = word[:1] in ("-", "!")
-    term = _read_positive(word[is_negated:].strip(), zone)
-    if term is None or not is_negated:
-        return term
-    return term._replace(is_negated=not term.is_negated)
+    where = _read_positive(word[is_negated:].strip(), zone)
+    return Not(where) if is_negated and where is not None else where
 
 
-def _read_positive(word: str, zone: tzinfo) -> Term | None:
+def _read_positive(word: str, zone: tzinfo) -> Where | None:
     if is_blank(word):
         return None
     prefix, colon, value = word.partition(":")
@@ -82,19 +91,15 @@ def _read_positive(word: str, zone: tzinfo) -> Term | None:
     fixed = _FIXED.get(f"{prefix}:{value.lower()}")
     if fixed is not None:
         return fixed
-    known = {"tag", *_PREFIXES, *_HEADERS, *_SIZES, *_MOMENTS, "is", "has"}
-    if not colon or prefix not in known:
-        return Term(Field.ANYWHERE, word)
+    if not colon or prefix not in {*_TEXTS, *_SIZES, *_MOMENTS, "is", "has"}:
+        return Term(conditions.WITH_WORDS, word)
     if is_blank(value):
         return None
-    if prefix == "tag":
-        return Term(Field.ANY_TAG, encode_keyword(value))
-    if prefix in _PREFIXES:
-        return Term(_PREFIXES[prefix], value)
-    if prefix in _HEADERS:
-        return Term(Field.HEADER, f"{prefix}:{value}")
-    if prefix in _SIZES and SIZE.fullmatch(value) is not None:
-        return Term(_SIZES[prefix], bytes_of(value))
+    if prefix in _TEXTS:
+        return _TEXTS[prefix](value)
+    size = size_of(value)
+    if prefix in _SIZES and size is not None:
+        return Term(_SIZES[prefix], size)
     if prefix in _MOMENTS:
         return Term(_MOMENTS[prefix], _read_moment(prefix, value, zone))
     raise _not_offered(word)

@@ -20,9 +20,10 @@ from mailcheck.core.addresses import (
     split_subaddress,
     without_subdomain,
 )
+from mailcheck.core.conditions import OLDER, UNREAD, WITH_WORDS, Term
 from mailcheck.core.content import fold_text
 from mailcheck.core.errors import AttachmentNotFound, InvalidParameter, MessageNotFound
-from mailcheck.core.filters import ANY, UNREAD, Field, MessageFilter, Search, Term
+from mailcheck.core.filters import ANY, MessageFilter
 from mailcheck.core.identifiers import RandomBytes, new_short_id
 from mailcheck.core.instants import SECOND, Instant
 from mailcheck.core.messages import StoredMessage
@@ -61,7 +62,7 @@ MAX_TIMEOUT = 300_000
 MAX_MATCHES = 20
 """Maximum number of conditions of a wait."""
 
-_UNREAD = Term(Field.IS, UNREAD)
+_UNREAD = Term(UNREAD, UNREAD.fixed)
 _NOTHING = Reply(204, b"", JSON)
 
 Sort = Literal["ASC", "DESC"]
@@ -595,16 +596,16 @@ def _require_inbox(caller: Caller, inbox_id: str | None) -> str:
 def _filter(caller: Caller, request: FindEmails, inbox_id: str | None) -> MessageFilter:
     terms = [_UNREAD] if request.unread_only else []
     if request.search_filter:
-        terms.append(Term(Field.ANYWHERE, request.search_filter))
+        terms.append(Term(WITH_WORDS, request.search_filter))
     before = parse_time("before", request.before)
     if before is not None:
-        terms.append(Term(Field.OLDER, before + 1))
+        terms.append(Term(OLDER, before + 1))
     files = [condition.value == "TRUE" for condition in request.conditions]
     return MessageFilter(
         tag=_require_inbox(caller, inbox_id) if inbox_id else None,
         since=parse_time("since", request.since),
         has_attachment=files[0] if files else None,
-        search=Search("", tuple(terms)) if terms else None,
+        search=tuple(terms),
     )
 
 

@@ -16,10 +16,10 @@ from mailcheck.core.errors import (
     RelayUnavailable,
     ReleaseOff,
 )
-from mailcheck.core.filters import PARAMETER as SEARCH_PARAMETER
 from mailcheck.core.identifiers import MessageId
 from mailcheck.core.messages import MessageSummary, StoredMessage
 from mailcheck.core.projects import Role
+from mailcheck.core.searches import PARAMETER as SEARCH_PARAMETER
 from mailcheck.operations.inbox.check_message import AuthenticateMessage
 from mailcheck.operations.inbox.messages import DeleteMessages, ReadInbox, ShareMessage
 from mailcheck.operations.inbox.release_mail import ReleaseMail

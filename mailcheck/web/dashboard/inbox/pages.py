@@ -11,11 +11,11 @@ from mailcheck.core.accounts import retention_of
 from mailcheck.core.addresses import explain_bad_tag, join_subaddress
 from mailcheck.core.cursors import format_cursor
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.core.filters import EXAMPLES
-from mailcheck.core.filters import PARAMETER as SEARCH_PARAMETER
 from mailcheck.core.identifiers import MessageId
 from mailcheck.core.instants import HOUR, SECOND, Instant
 from mailcheck.core.messages import UNDO_TIME, MessageSummary
+from mailcheck.core.searches import EXAMPLES
+from mailcheck.core.searches import PARAMETER as SEARCH_PARAMETER
 from mailcheck.operations.inbox.messages import (
     LOOKED_THROUGH,
     DeleteMessages,

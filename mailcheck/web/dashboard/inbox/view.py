@@ -9,8 +9,10 @@ from msgspec.structs import replace
 from mailcheck.api.requests.fields import INTEGER, RECIPIENT, TAG
 from mailcheck.api.requests.parsing import Query
 from mailcheck.core.addresses import fold_tag
-from mailcheck.core.filters import EXAMPLES, Field, MessageFilter, parse_search, split_terms
+from mailcheck.core.conditions import CONDITIONS, RECEIVED_AT, SIZE
+from mailcheck.core.filters import MessageFilter
 from mailcheck.core.instants import Instant
+from mailcheck.core.searches import parse_search, split_terms
 from mailcheck.operations.inbox.messages import MessageList
 from mailcheck.store.messages import InboxOverview
 from mailcheck.web.dashboard.rendering import format_number
@@ -33,13 +35,11 @@ SHORTCUTS: tuple[tuple[tuple[str, ...], str], ...] = (
 )
 """Keyboard shortcuts and their meanings, for the help. The script implements them."""
 
-_COMPLETE = (Field.HAS, Field.IS, Field.NEWER, Field.OLDER, Field.LARGER)
-
 SEARCH_OFFERS: tuple[tuple[str, str], ...] = tuple(
-    (example if Field(prefix) in _COMPLETE else f"{prefix}:", meaning)
-    for example, meaning in EXAMPLES
-    for prefix, colon, _ in [example.partition(":")]
-    if colon
+    (row.example if is_complete else f"{row.prefix}:", row.meaning)
+    for row in CONDITIONS
+    if row.prefix
+    for is_complete in [row.fixed is not None or row.places[0] in (RECEIVED_AT, SIZE)]
 )
 """Suggestions of the search field: prefixes, and complete search terms."""
 
