@@ -218,7 +218,7 @@ IN_MAILS = Condition(
 )
 FROM = Condition(
     "author", Comparison.CONTAINS, (AUTHORS,),
-    reason=lambda message, part: f"its author is {message.header.author_text!r}",
+    reason=lambda message, part: f"its author is {message.header.authors_text!r}",
     example="from:shop", meaning="an author's name or address contains it",
 )
 WITH_SUBJECT = Condition(

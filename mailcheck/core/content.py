@@ -77,6 +77,8 @@ class HeaderSummary(Struct, frozen=True):
     author_address: str
     author_name: str
     subject: str
+    other_authors: str = ""
+    """The authors after the first one, as ``name <address>``; most mails have none."""
 
     @property
     def author_text(self) -> str:
@@ -84,9 +86,16 @@ class HeaderSummary(Struct, frozen=True):
         return f"{self.author_name} <{self.author_address}>".strip()
 
     @property
+    def authors_text(self) -> str:
+        """All authors."""
+        return (
+            f"{self.author_text}, {self.other_authors}" if self.other_authors else self.author_text
+        )
+
+    @property
     def author_key(self) -> str:
-        """The folded author, for searches."""
-        return fold_text(self.author_text)
+        """All authors folded, for searches."""
+        return fold_text(self.authors_text)
 
     @property
     def subject_key(self) -> str:

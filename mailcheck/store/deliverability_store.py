@@ -378,7 +378,7 @@ class DeliverabilityStore(Store):
         rows = transaction.rows(
             f"{_LISTED} AND state = 'completed' AND delivery.author_key LIKE ? ESCAPE '!' "
             f"{_NEWEST_FIRST}",
-            (account_id, now, f"%@{escape_like(domain)}>", limit, 0),
+            (account_id, now, f"%@{escape_like(domain)}>%", limit, 0),
         )
         return tuple(_listed(row, now) for row in rows)
 

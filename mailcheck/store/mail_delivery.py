@@ -481,6 +481,7 @@ def _delivery_row(delivery: Delivery, header: HeaderSummary) -> dict[str, Value]
         "user_name": session.user_name,
         "author_address": header.author_address,
         "author_name": header.author_name,
+        "other_authors": header.other_authors,
         "subject": header.subject,
         "author_key": header.author_key,
         "subject_key": header.subject_key,

@@ -17,6 +17,9 @@ PEOPLE = (
     Person("reply-to", "answers@desk.example", "Desk"),
 )
 
+NOT_DERIVED = 4
+"""Position of the message whose content is not derived."""
+
 NOW = Instant(NOON + 10 * HOUR)
 
 AUTHOR = "Café Größenwahn <shop@example.com>"
@@ -31,7 +34,9 @@ async def search(stores: Stores, text: str) -> Sequence[int]:
     found = [summary.position for summary, _ in page.entries]
     assert page.total == len(found)
     oldest, _ = await stores.messages.oldest_matches(account("ann").id, wanted, NOW, 100)
-    assert [message.summary.position for message in oldest] == found[::-1]
+    # A message without derived content may match.
+    known = {message.summary.position for message in oldest} - {NOT_DERIVED}
+    assert known == set(found) - {NOT_DERIVED}
     return found
 
 

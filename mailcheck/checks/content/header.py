@@ -547,8 +547,15 @@ def summarize_header(raw_message: bytes) -> HeaderSummary:
     label = ""
     if not (is_utf_8(author) and is_utf_8(subject)):
         label = find_declared_charset(raw_message)
-    address, name = parse_first_mailbox(decode_header_bytes(author, label))
-    return HeaderSummary(address, name, decode_words(decode_header_bytes(subject, label)).strip())
+    authors = decode_header_bytes(author, label)
+    address, name = parse_first_mailbox(authors)
+    others = parse_mailboxes(authors)[1:] if authors.count("@") > 1 else ()
+    return HeaderSummary(
+        address,
+        name,
+        decode_words(decode_header_bytes(subject, label)).strip(),
+        ", ".join(f"{name} <{address}>".strip() for address, name in others),
+    )
 
 
 def _find_bodies(raw_message: bytes) -> tuple[bytes, bytes]:
