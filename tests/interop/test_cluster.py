@@ -187,6 +187,39 @@ def test_a_call_is_cancelled_through_another_daemon(daemons: list[Daemon]) -> No
     assert ended[0] - began < SECONDS
 
 
+def test_a_task_is_followed_at_another_daemon(daemons: list[Daemon]) -> None:
+    """A long wait that began at one daemon is polled at another, and ended by mail to the first."""
+    here, there = daemons
+    extensions = {"io.modelcontextprotocol/tasks": {}}
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"extensions": extensions},
+    }
+
+    def post(daemon: Daemon, method: str, name: str, params: dict[str, Any]) -> Any:
+        headers = {
+            "Authorization": f"Bearer {here.key}",
+            "Content-Type": "application/json",
+            "MCP-Protocol-Version": "2026-07-28",
+            "Mcp-Method": method,
+            "Mcp-Name": name,
+        }
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
+        connection = http.client.HTTPConnection(HOST, daemon.http_port, timeout=PATIENCE)
+        with contextlib.closing(connection):
+            connection.request("POST", "/mcp", json.dumps(body), headers)
+            return json.load(connection.getresponse())["result"]
+
+    wait = {"name": "wait_for_message", "arguments": {"timeout": 300, "subject": "for the task"}}
+    task_id = post(here, "tools/call", "wait_for_message", wait)["taskId"]
+    poll = {"taskId": task_id}
+    assert post(there, "tasks/get", task_id, poll)["status"] == "working"
+    send(here.smtp_port, here.address("x"), "for the task")
+    ended = post(there, "tasks/get", task_id, poll)
+    assert ended["status"] == "completed"
+    assert ended["result"]["structuredContent"]["message"]["subject"] == "for the task"
+
+
 def test_a_second_daemon_without_redis(tmp_path: Path, postgresql_database: str) -> None:
     """The second daemon refuses to start, with advice."""
     options = options_of(postgresql_database, None)

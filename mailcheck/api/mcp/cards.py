@@ -1,4 +1,4 @@
-"""What the cards of the MCP App show: a message, and the report of a deliverability test.
+"""The contents of the cards of the MCP App: a message, and the report of a deliverability test.
 
 Only the App gets these shapes, never a model. It shows their texts as text, and the HTML of a mail
 in a frame without any permission.

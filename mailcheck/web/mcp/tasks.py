@@ -1,8 +1,8 @@
 """Tasks (SEP-2663): calls of tools that wait for minutes. Clients poll their state.
 
-Nothing runs between two polls. A task is a call and its start: each poll looks for what has arrived
-since then, so any daemon can answer it, and a restart ends no task. A poll waits for a moment, so
-that a mail is answered at once and eager clients are slowed down.
+A task is a call and its start. It does not run between two polls: each poll reads what has arrived
+since the start. So any daemon can answer it, and a restart ends no task. A poll waits for a moment:
+a mail is answered at once, and clients that poll too often are slowed down.
 """
 
 from enum import StrEnum
@@ -44,7 +44,7 @@ class TaskStatus(StrEnum):
 
 
 class Task(Struct, frozen=True):
-    """A call that goes on: of whom, its tool and arguments, and its start.
+    """A call that goes on: its caller, tool, arguments and start.
 
     ``id`` cannot be guessed. ``position`` is the newest position of the inbox at the start, and
     ``seconds`` the duration.
