@@ -98,11 +98,11 @@ class LocalMemory:
         is_kept = 0 < ends_at - instant_of(self._clock.seconds()) <= milliseconds
         return succeed(text if is_kept else None)
 
-    def keep(self, name: Key, text: str, milliseconds: int) -> Deferred[None]:
+    def keep(self, name: Key, text: str, milliseconds: int) -> Deferred[bool]:
         """Store a text for a time, in place of any earlier one."""
         ends_at = instant_of(self._clock.seconds()) + milliseconds
         self._kept.put(name, (text, ends_at, milliseconds))
-        return succeed(None)
+        return succeed(True)
 
     def acquire(self, work: Key, milliseconds: int) -> Deferred[bool]:
         """Acquire the lock. It always succeeds for a single daemon."""

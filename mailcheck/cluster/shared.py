@@ -258,11 +258,11 @@ class SharedMemory:
         found = self._redis.run("GET", self._key("kept", name))
         return _unless_away(found, lambda: self._alone.recall(name))
 
-    def keep(self, name: Key, text: str, milliseconds: int) -> Deferred[None]:
-        """Store a text for a time, in place of any earlier one."""
+    def keep(self, name: Key, text: str, milliseconds: int) -> Deferred[bool]:
+        """Store a text for a time, in place of any earlier one. Fires with whether Redis has it."""
         self._alone.keep(name, text, milliseconds)
         kept = self._redis.run("SET", self._key("kept", name), text, "PX", milliseconds)
-        return _unless_away(kept.addCallback(lambda _: None), lambda: succeed(None))
+        return _unless_away(kept.addCallback(lambda _: True), lambda: succeed(False))
 
     def acquire(self, work: Key, milliseconds: int) -> Deferred[bool]:
         """Acquire a lock for a time. Fires with whether it succeeded."""

@@ -84,10 +84,10 @@ class CachedValues(Generic[Value]):
         self._read_before.put(key, (text, value))
         return value
 
-    async def put(self, key: str, value: Value, milliseconds: int) -> None:
-        """Cache a value for some milliseconds."""
+    async def put(self, key: str, value: Value, milliseconds: int) -> bool:
+        """Cache a value for some milliseconds. Return whether all daemons have it."""
         text = b64encode(msgspec.msgpack.encode(value, enc_hook=_plain)).decode()
-        await self._memory.keep(self._name(key), text, milliseconds)
+        return await self._memory.keep(self._name(key), text, milliseconds)
 
     async def acquire(self, key: str, milliseconds: int) -> bool:
         """Acquire the lock for computing a value. Return false while another daemon has it."""

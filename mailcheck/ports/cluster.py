@@ -81,8 +81,11 @@ class Memory(Protocol):
     def recall(self, name: Key) -> Deferred[str | None]:
         """Return the text for a name, or `None`."""
 
-    def keep(self, name: Key, text: str, milliseconds: int) -> Deferred[None]:
-        """Store a text for a time, in place of any earlier one."""
+    def keep(self, name: Key, text: str, milliseconds: int) -> Deferred[bool]:
+        """Store a text for a time, in place of any earlier one.
+
+        Fires with false if only this daemon has it, because the shared memory is unavailable.
+        """
 
     def acquire(self, work: Key, milliseconds: int) -> Deferred[bool]:
         """Acquire a lock for a time. Fires with false while another daemon holds it."""

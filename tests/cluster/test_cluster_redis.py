@@ -162,7 +162,7 @@ async def test_redis_fails_and_comes_back() -> None:
             cluster.when_hints_are_lost(lambda: looks.append(1))
             places = cluster.semaphore("waits", 1)
             assert await cluster.counters.hit(hit) == [[1]]
-            await cluster.memory.keep(key_of("found here"), "1", 60_000)
+            assert await cluster.memory.keep(key_of("found here"), "1", 60_000)
             for fail, mend in ((server.kill, server.start), (server.hang, server.resume)):
                 told.clear()
                 fail()
@@ -171,6 +171,7 @@ async def test_redis_fails_and_comes_back() -> None:
                 with pytest.raises(RedisAway):
                     await redis.run("TYPE", key_of("x"))
                 assert await cluster.memory.recall(key_of("found here")) == "1"
+                assert not await cluster.memory.keep(key_of("only here"), "1", 60_000)
                 assert await cluster.memory.acquire(key_of("work"), 1_000)
                 await cluster.memory.release(key_of("work"))
                 assert not await cluster.selectors.note_selectors([("a.example", "s")])

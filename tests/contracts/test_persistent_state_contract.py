@@ -20,7 +20,7 @@ async def test_texts_are_stored(persistent_state: PersistentState) -> None:
     memory = persistent_state.memory
     assert await memory.recall(key_of("a")) is None
     text = 'Grüße,\n\t"\\" \x7f  {}' * 9_000
-    await memory.keep(key_of("a"), text, LONG)
+    assert await memory.keep(key_of("a"), text, LONG)
     await memory.keep(key_of("b b:b*"), "", LONG)
     assert await memory.recall(key_of("a")) == text
     assert await memory.recall(key_of("b b:b*")) == ""

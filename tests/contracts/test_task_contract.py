@@ -35,7 +35,7 @@ async def test_any_daemon_finds_a_task(persistent_state: PersistentState) -> Non
         seconds=600.0,
         updated_at=NOW,
     )
-    await here.keep(task)
+    assert await here.keep(task)
     assert await there.find(CALLER, task.id) == task
     ended = await there.end(task, TaskStatus.CANCELLED)
     assert ended.status is TaskStatus.CANCELLED

@@ -190,7 +190,8 @@ def test_a_call_is_cancelled_through_another_daemon(daemons: list[Daemon]) -> No
 def test_a_task_is_followed_at_another_daemon(daemons: list[Daemon]) -> None:
     """A long wait that began at one daemon is polled at another, and ended by mail to the first."""
     here, there = daemons
-    extensions = {"io.modelcontextprotocol/tasks": {}}
+    assert_heard(here, there, "before the task")
+    extensions: Any = {"io.modelcontextprotocol/tasks": {}}
     meta = {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {"extensions": extensions},
@@ -208,7 +209,9 @@ def test_a_task_is_followed_at_another_daemon(daemons: list[Daemon]) -> None:
         connection = http.client.HTTPConnection(HOST, daemon.http_port, timeout=PATIENCE)
         with contextlib.closing(connection):
             connection.request("POST", "/mcp", json.dumps(body), headers)
-            return json.load(connection.getresponse())["result"]
+            found = json.load(connection.getresponse())
+            assert "result" in found, found
+            return found["result"]
 
     wait = {"name": "wait_for_message", "arguments": {"timeout": 300, "subject": "for the task"}}
     task_id = post(here, "tools/call", "wait_for_message", wait)["taskId"]

@@ -90,7 +90,7 @@ class SqlMemory(Store):
         )
         return None if row is None else row.text
 
-    def keep(self, name: Key, text: str, milliseconds: int) -> Deferred[None]:
+    def keep(self, name: Key, text: str, milliseconds: int) -> Deferred[bool]:
         """Store a text for a number of milliseconds; replaces an earlier one."""
         now = self._now()
         return self._keep(name, text, Instant(now + milliseconds), now)
@@ -98,13 +98,14 @@ class SqlMemory(Store):
     @write
     def _keep(
         self, transaction: Transaction, name: Key, text: str, ends_at: Instant, now: Instant
-    ) -> None:
+    ) -> bool:
         transaction.execute("DELETE FROM remembered WHERE ends_at <= ?", (now,))
         transaction.execute(
             "INSERT INTO remembered (name, text, ends_at) VALUES (?, ?, ?) ON CONFLICT (name) "
             "DO UPDATE SET text = excluded.text, ends_at = excluded.ends_at",
             (name, text, ends_at),
         )
+        return True
 
     def acquire(self, work: Key, milliseconds: int) -> Deferred[bool]:
         """Return true, since there is no other daemon."""

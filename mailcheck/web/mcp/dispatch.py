@@ -289,7 +289,10 @@ class Dispatcher:
     async def _begin_task(
         self, tool: Tool[R], call: ToolCall[R], arguments: Mapping[str, Any], seconds: float
     ) -> JsonObject:
-        """Return the result if it is there already. Otherwise, begin a task."""
+        """Return the result if it is there already. Otherwise, begin a task.
+
+        While daemons share no state, the call waits as long as a call without tasks.
+        """
         assert tool.long_wait is not None
         text = dump_json(arguments).decode()
         if len(text) > MAX_ARGUMENTS:
@@ -312,7 +315,8 @@ class Dispatcher:
             seconds=seconds,
             updated_at=call.received_at,
         )
-        await self._tasks.keep(task)
+        if not await self._tasks.keep(task):
+            return render_tool_result(await tool.handle(call))
         return {"resultType": "task", **render_task(task)}
 
     async def _follow_task(self, received: ReceivedRequest) -> JsonObject:

@@ -79,11 +79,10 @@ class Tasks:
         """Return the id of a new task."""
         return self._random_bytes(ID_BYTES).hex()
 
-    async def keep(self, task: Task) -> None:
-        """Store a task until the end of its lifetime."""
+    async def keep(self, task: Task) -> bool:
+        """Store a task until the end of its lifetime. Return whether all daemons can find it."""
         left = task.created_at + task.lifetime - self._now()
-        if left > 0:
-            await self._values.put(task.id, task, left)
+        return left > 0 and await self._values.put(task.id, task, left)
 
     async def find(self, caller: Caller, task_id: object) -> Task:
         """Return a task of a caller.

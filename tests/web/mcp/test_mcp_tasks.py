@@ -1,12 +1,19 @@
 """Long waits as tasks (SEP-2663), which any daemon can answer."""
 
+import json
 from typing import Any
 
 import pytest
+from twisted.internet.defer import Deferred
 
-from mailcheck.web.mcp.protocol_modes import Extension
-from mailcheck.web.mcp.tasks import KEPT, POLL_SECONDS
-from tests.house import House, mail, run
+from mailcheck.assembly.doors.agents import build_tools
+from mailcheck.operations.domains.watches.collect_facts import NullCache
+from mailcheck.web.mcp.dispatch import Dispatcher, ReceivedRequest
+from mailcheck.web.mcp.json_rpc import Request
+from mailcheck.web.mcp.protocol_modes import Extension, ProtocolMode
+from mailcheck.web.mcp.tasks import KEPT, POLL_SECONDS, Tasks
+from mailcheck.web.mcp.transport import NoProgress
+from tests.house import House, mail, result_of, run
 from tests.table import rows
 from tests.web.mcp.agent import HANDSHAKE, STATELESS, TASKS, Agent, Reply, judge_output
 from tests.web.mcp.test_mcp_limits import left
@@ -225,6 +232,30 @@ def test_a_task_survives_a_restart(agent: Agent, house: House) -> None:
     state = reply.result
     assert state["status"] == "working"
     assert "restarting" in state["statusMessage"]
+
+
+def test_without_shared_state_a_call_waits(house: House) -> None:
+    """While daemons share no state, a long wait is an ordinary call, answered within 55 seconds."""
+    runtime = house.assembly.runtime
+    chance = runtime.clock_and_randomness
+    tasks = Tasks(NullCache(), runtime.now, chance.random_bytes)
+    dispatcher = Dispatcher(build_tools(house.assembly), tasks, chance.random_bytes, "")
+    call = {"name": "wait_for_message", "arguments": {"timeout": 600}}
+    received = ReceivedRequest(
+        Request(1, "tools/call", call),
+        ProtocolMode.STATELESS,
+        frozenset({Extension.TASKS}),
+        run(house.assembly.accounts.authenticator.identify(house.key)),
+        runtime.now(),
+        urls=runtime.urls,
+        channel=NoProgress(),
+    )
+    answer = Deferred.fromCoroutine(dispatcher.respond(received))
+    house.pass_time(0)
+    assert not answer.called
+    house.pass_time(54)
+    result = json.loads(result_of(answer))
+    assert (result["resultType"], result["structuredContent"]["timedOut"]) == ("complete", True)
 
 
 def test_a_report_is_waited_for_as_a_task(agent: Agent, house: House) -> None:

@@ -56,9 +56,9 @@ class NullCache:
         """Return `None`."""
         return succeed(None)
 
-    def keep(self, _: str, __: str, ___: int) -> Deferred[None]:
+    def keep(self, _: str, __: str, ___: int) -> Deferred[bool]:
         """Store nothing."""
-        return succeed(None)
+        return succeed(False)
 
     def acquire(self, _: str, __: int) -> Deferred[bool]:
         """Acquire the lock, which is always free."""
