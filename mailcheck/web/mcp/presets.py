@@ -20,6 +20,8 @@ PRESETS: Mapping[str, frozenset[Scope]] = {
 def choose_tools(tools: Mapping[str, Tool[Any]], values: Sequence[str]) -> Mapping[str, Tool[Any]]:
     """Return the tools of presets and names that are separated by commas, or all without any.
 
+    The tools of the MCP App are always chosen, since its card shows results of chosen tools.
+
     :raises RpcError: a word is neither a preset nor the name of a tool.
     """
     words = [word for value in values for word in value.replace(" ", "").split(",") if word]
@@ -34,7 +36,7 @@ def choose_tools(tools: Mapping[str, Tool[Any]], values: Sequence[str]) -> Mappi
     return {
         name: tool
         for name, tool in tools.items()
-        if name in words or scopes.issuperset(tool.scopes)
+        if tool.is_of_app or name in words or scopes.issuperset(tool.scopes)
     }
 
 

@@ -167,3 +167,12 @@ def test_the_card_gets_the_report(app: Agent) -> None:
     assert (card["status"], card["score"], card["checks"]) == ("pending", None, [])
     assert "no such test" in app.fail("view_report", testId="x")
     assert "no such message" in app.fail("view_message", id="x")
+
+
+@pytest.mark.parametrize("tools", ["wait_for_message", "inbox", "tests"])
+def test_a_preset_keeps_the_tools_of_the_app(house: House, tools: str) -> None:
+    """A client that has chosen few tools can still show their results."""
+    agent = Agent(house, extensions=APPS)
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    listed = agent.post(body, agent.session, path=f"/mcp?tools={tools}").result["tools"]
+    assert {tool["name"] for tool in listed} >= OF_APP

@@ -245,8 +245,9 @@ def test_without_shared_state_a_call_waits(house: House) -> None:
         Request(1, "tools/call", call),
         ProtocolMode.STATELESS,
         frozenset({Extension.TASKS}),
-        run(house.assembly.accounts.authenticator.identify(house.key)),
-        runtime.now(),
+        (),
+        caller=run(house.assembly.accounts.authenticator.identify(house.key)),
+        received_at=runtime.now(),
         urls=runtime.urls,
         channel=NoProgress(),
     )
