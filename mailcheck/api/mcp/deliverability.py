@@ -11,7 +11,7 @@ import msgspec
 
 from mailcheck.api.deliverability.tests import address_of, explain_wait, render_tested
 from mailcheck.api.domains.findings import LeftOutTerm
-from mailcheck.api.mcp.untrusted import PUBLISHED_NOTICE, Fence, Untrusted, clean, defuse
+from mailcheck.api.mcp.untrusted import PUBLISHED_NOTICE, Summarized, clean, defuse
 from mailcheck.api.requests.fields import (
     DEFAULT_WAIT,
     LONGEST_TASK,
@@ -50,7 +50,6 @@ class GenerateResult(Shape):
 
     test_id: Annotated[str, doc("pass it to wait_for_test")]
     address: Annotated[str, doc("send one real mail to it from the server under test")]
-    email: Annotated[str, doc("the same as address")]
     expires_at: Timestamp
 
 
@@ -59,7 +58,6 @@ class ShownEmail(Shape):
 
     from_: str
     subject: str
-    bounce_address: str | None
 
 
 class ShownCheck(Shape):
@@ -97,84 +95,57 @@ class ShownDeduction(Shape):
     score_after: Annotated[float, doc("score after publishing the record")] | Absent = ABSENT
 
 
-class ReportResult(Shape):
-    """The result of a wait for a report, with the parts of the report that an agent acts on."""
+class ReportResult(Summarized):
+    """The result of a wait for a report, with what is not as it should be."""
 
-    untrusted: Untrusted
     timed_out: Annotated[bool, doc("true: not finished; call again with the same testId")]
     test_id: str
     status: Annotated[str, doc("pending, processing, completed, expired or error")]
-    hint: Annotated[str | None, doc("what to do next; null if the test is completed")]
-    score: Annotated[float | None, doc("0 to 10; null unless completed")]
-    email: ShownEmail | None
-    notes: Annotated[Texts, doc("limitations of the report")]
-    checks: tuple[ShownCheck, ...]
-    deductions: Annotated[
-        tuple[ShownDeduction, ...], doc("findings that deduct points, largest first")
-    ]
-    replies: Annotated[Texts, doc("what receivers would reply")]
-    undetermined: Annotated[Texts, doc("checks that could not be determined; they deduct nothing")]
     share_url: Annotated[str, doc("complete report; public, requires no key")]
-    waited: Annotated[float, doc("seconds")]
+    score: Annotated[float | None, doc("0 to 10; null unless completed")]
+    hint: Annotated[str | Absent, doc("what to do next; absent if completed")] = ABSENT
+    email: ShownEmail | Absent = ABSENT
+    notes: Annotated[Texts | Absent, doc("limitations of the report")] = ABSENT
+    checks: Annotated[tuple[ShownCheck, ...] | Absent, doc("checks that do not pass")] = ABSENT
+    deductions: Annotated[
+        tuple[ShownDeduction, ...] | Absent, doc("findings that deduct points, largest first")
+    ] = ABSENT
+    replies: Annotated[
+        Texts | Absent, doc("what receivers would reply; those with the same reply together")
+    ] = ABSENT
+    undetermined: Annotated[Texts | Absent, doc("they deduct nothing")] = ABSENT
 
 
 def render_generated(test: DeliverabilityTest, domain: str) -> GenerateResult:
     """Render a new test."""
-    address = address_of(test, domain)
-    return GenerateResult(test.id, address, address, format_instant(test.expires_at))
+    return GenerateResult(test.id, address_of(test, domain), format_instant(test.expires_at))
 
 
-def render_test_wait(
-    result: DeliverabilityResult, waited: float, domain: str, urls: PublicUrls
-) -> ReportResult:
+def render_test_wait(result: DeliverabilityResult, domain: str, urls: PublicUrls) -> ReportResult:
     """Render the end of a wait from the stored JSON of the report, or from the test's status."""
     test = result.test
     shape: Mapping[str, Any] = render_tested(result, domain, urls)
-    email = shape.get("email")
+    email, checks = shape.get("email"), _checks(shape.get("checks", {}))
+    bad = tuple(check for check in checks if check.status != "pass")
+    summary, score = f"test {test.id} is {test.state.value}", shape.get("score")
+    if score is not None:
+        summary += f": score {score} of 10, {len(checks) - len(bad)} of {len(checks)} checks pass"
     return ReportResult(
-        untrusted=PUBLISHED_NOTICE,
+        PUBLISHED_NOTICE,
+        summary,
         timed_out=not test.state.is_final,
         test_id=test.id,
         status=test.state.value,
-        hint=_hint(result, domain),
-        score=shape.get("score"),
-        email=None if email is None else clean(msgspec.convert(email, ShownEmail)),
-        notes=defuse(tuple(shape.get("notes", ()))),
-        checks=_checks(shape.get("checks", {})),
-        deductions=_deductions(shape.get("deductions", ())),
-        replies=defuse(tuple(map(_reply, shape.get("report", {}).get("replies", ())))),
-        undetermined=defuse(tuple(shape.get("undetermined", ()))),
         share_url=shape["shareUrl"],
-        waited=waited,
+        score=score,
+        hint=_hint(result, domain) or ABSENT,
+        email=ABSENT if email is None else clean(msgspec.convert(email, ShownEmail)),
+        notes=defuse(tuple(shape.get("notes", ()))) or ABSENT,
+        checks=bad or ABSENT,
+        deductions=_deductions(shape.get("deductions", ())) or ABSENT,
+        replies=defuse(_replies(shape.get("report", {}).get("replies", ()))) or ABSENT,
+        undetermined=defuse(tuple(shape.get("undetermined", ()))) or ABSENT,
     )
-
-
-def describe_test_wait(result: ReportResult, fence: Fence) -> list[str]:
-    """Describe the result as text. All sentences that quote others are in a fenced block."""
-    ours = f"Deliverability test {result.test_id} is {result.status}."
-    if result.hint is not None:
-        ours += f" {result.hint}."
-    if result.score is None or result.email is None:
-        return [ours]
-    ours += f" Score: {result.score} of 10. Complete report: {result.share_url}"
-    lines = [f"From: {result.email.from_}", f"Subject: {result.email.subject}"]
-    lines += [f"Note: {note}" for note in result.notes]
-    for check in result.checks:
-        lines.append(f"{check.name}: {check.result} (-{check.deduction}). {check.detail}")
-    for deduction in result.deductions:
-        lines.append(
-            f"-{deduction.points} {deduction.id}: {deduction.meaning} Fix: {deduction.fix}"
-        )
-        if isinstance(deduction.record, ShownRecord):
-            publish = deduction.record
-            lines.append(f"  publish {publish.name} {publish.type} {publish.value}")
-            if not isinstance(deduction.replaces, Absent):
-                lines += [f"    replace {value}" for value in deduction.replaces]
-            if not isinstance(deduction.leaves_out, Absent):
-                lines += [f"    omit {left.term}: {left.reason}" for left in deduction.leaves_out]
-    lines += result.replies
-    fenced = fence.around("\n".join(lines))
-    return [f"{ours}\n{fence.notice}\n{fenced}"]
 
 
 def _hint(result: DeliverabilityResult, domain: str) -> str | None:
@@ -195,12 +166,15 @@ def _checks(checks: Mapping[str, Mapping[str, Any]]) -> tuple[ShownCheck, ...]:
     )
 
 
-def _reply(one: Mapping[str, Any]) -> str:
-    """Describe the reply of a receiver: its action, its reply and the reason."""
-    reply = one["reply"]
-    shown = [] if reply is None else [reply["code"], reply["enhanced"], reply["text"]]
-    words = " ".join(str(part) for part in shown if part)
-    return f"{one['receiver']}: {one['action']} {words} ({one['explanation']})"
+def _replies(replies: Sequence[Mapping[str, Any]]) -> Texts:
+    """Describe the replies of receivers, with the receivers of each: action, reply and reason."""
+    receivers: dict[str, list[str]] = {}
+    for one in replies:
+        reply = one["reply"]
+        shown = [] if reply is None else [reply["code"], reply["enhanced"], reply["text"]]
+        words = " ".join(str(part) for part in (one["action"], *shown) if part)
+        receivers.setdefault(f"{words} ({one['explanation']})", []).append(one["receiver"])
+    return tuple(f"{', '.join(names)}: {words}" for words, names in receivers.items())
 
 
 def _deductions(deductions: Sequence[Mapping[str, Any]]) -> tuple[ShownDeduction, ...]:

@@ -1,31 +1,43 @@
 """Results of domain checks, reports and watches for agents: shortened and defused REST shapes."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any
 
 import msgspec
 from msgspec.structs import replace
 
-from mailcheck.api.domains.blocklists import Weight, explain_unqueried, render_blocklist_check
-from mailcheck.api.domains.findings import DomainFinding, render_findings, render_record
+from mailcheck.api.domains.blocklists import (
+    BlacklistCheck,
+    Weight,
+    explain_unqueried,
+    render_blocklist_check,
+)
+from mailcheck.api.domains.findings import (
+    Beside,
+    DomainFinding,
+    LeavesOut,
+    ProvenRecord,
+    Replaces,
+    render_findings,
+    render_record,
+)
 from mailcheck.api.domains.mx import MailHost, render_mx_check, render_mx_undetermined
 from mailcheck.api.domains.receiver_reports import SplitOfMail, render_split
 from mailcheck.api.domains.reputation import (
+    Factor,
     UngradedReputation,
     render_reputation,
     render_ungradable,
 )
 from mailcheck.api.domains.watches import (
-    Watch,
     WatchAlert,
-    WatchChangeShape,
-    WatchWithState,
+    WatchProblem,
     render_history,
     render_page,
     render_shown,
 )
-from mailcheck.api.mcp.untrusted import PUBLISHED_NOTICE, Untrusted, clean_line, defuse
+from mailcheck.api.mcp.untrusted import PUBLISHED_NOTICE, Summarized, clean_line, defuse
 from mailcheck.api.requests.checks import IP_ADDRESS, SELECTOR, Domain
 from mailcheck.api.requests.fields import (
     FLAG,
@@ -33,10 +45,10 @@ from mailcheck.api.requests.fields import (
     PageNumber,
 )
 from mailcheck.api.requests.parsing import Description, Request
-from mailcheck.api.shapes import ABSENT, Absent, Shape, Texts, as_json, doc, fields_of
+from mailcheck.api.shapes import ABSENT, Absent, Shape, Texts, Timestamp, as_json, doc, fields_of
 from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.dnsbl.listings import ListingStatus
-from mailcheck.checks.findings import PROBLEMS, RecordToPublish
+from mailcheck.checks.findings import PROBLEMS, RecordToPublish, Severity
 from mailcheck.checks.receiver_reports.complaints import (
     FeedbackGroup,
     FeedbackSums,
@@ -46,6 +58,7 @@ from mailcheck.checks.receiver_reports.complaints import (
 from mailcheck.checks.receiver_reports.plan import PlanState, StepKind
 from mailcheck.checks.receiver_reports.senders import Sender, advise, explain
 from mailcheck.checks.receiver_reports.tls import explain_failure, is_known_result
+from mailcheck.checks.scoring.outcomes import Status
 from mailcheck.core.domains import watches
 from mailcheck.core.domains.receiver_reports import (
     OTHER_SENDERS,
@@ -65,7 +78,7 @@ from mailcheck.operations.reports.summarize_senders import ShownOverview, ShownS
 from mailcheck.store.domains.report_store import ReportedDomain
 from mailcheck.store.domains.watch_store import History, WatchPage
 
-Hint = Annotated[str | None, doc("why there is no result and what to do; otherwise null")]
+Hint = Annotated[str | Absent, doc("why there is no result and what to do")]
 
 
 class CheckDomainArguments(Request, frozen=True, kw_only=True):
@@ -96,22 +109,34 @@ class GetWatchArguments(Request, frozen=True, kw_only=True):
     watch_id: Annotated[str, NAME, Description(brief="id from list_watches")]
 
 
-class DomainResult(UngradedReputation):
-    """The reputation of a domain. Score and grade are null if too little is known."""
+class DomainProblem(Shape):
+    """A factor that is not as it should be, or a problem without points."""
 
-    untrusted: Untrusted
-    hint: Hint
-    score: Annotated[int | None, doc("0 to 100; null: too much is undetermined, see hint")]
+    about: Annotated[str, doc("factor, several with the same result, or id of the problem")]
+    status: Annotated[str, doc("fail, warn, error, warning, or undetermined, which is not no")]
+    meaning: str
+    fix: str | Absent = ABSENT
+    record: ProvenRecord = ABSENT
+    replaces: Replaces = ABSENT
+    beside: Beside = ABSENT
+    leaves_out: LeavesOut = ABSENT
+    gain: Annotated[int | Absent, doc("points that the fix adds")] = ABSENT
+
+
+class DomainResult(Summarized):
+    """The reputation of a domain, with what is not as it should be."""
+
+    domain: str
+    score: Annotated[int | None, doc("0 to 100; null: too much is undetermined")]
     grade: Annotated[str | None, doc("A+ A B C D F")]
-    unscored: Annotated[tuple[DomainFinding, ...], doc("problems without points")]
+    problems: tuple[DomainProblem, ...]
 
 
 class ShownListing(Shape):
-    """A list with a listing or without a usable answer."""
+    """A list that contains the address or domain."""
 
     name: str
     zone: str
-    status: ListingStatus
     weight: Weight
     codes: Texts
     matched: Annotated[Texts, doc("listed parts of the query")]
@@ -120,18 +145,24 @@ class ShownListing(Shape):
     delist_url: Annotated[str | None, doc("where to request removal")]
 
 
-class BlocklistsResult(Shape):
-    """The results of the blocklists, without the rows of clean lists."""
+class UnknownLists(Shape):
+    """Lists without a usable answer for the same reason."""
 
-    untrusted: Untrusted
-    hint: Hint
+    meaning: str
+    count: int
+    zones: Annotated[Texts, doc("the first zones")]
+
+
+class BlocklistsResult(Summarized):
+    """The results of the blocklists, without those that are clean."""
+
     query: str
-    query_type: Annotated[str, doc("ip or domain")]
     total_checked: Annotated[int, doc("number of queried lists")]
     total_listed: int
     total_unknown: Annotated[int, doc("number of lists without a usable answer")]
-    addresses: Annotated[Texts, doc("IP addresses that were checked for the domain")]
-    listings: Annotated[tuple[ShownListing, ...], doc("listed and unknown; clean ones are counted")]
+    listings: tuple[ShownListing, ...] | Absent = ABSENT
+    unknown: tuple[UnknownLists, ...] | Absent = ABSENT
+    addresses: Annotated[Texts | Absent, doc("addresses that were checked for the domain")] = ABSENT
 
 
 def render_domain_check(found: Reputation, report: DomainReport) -> DomainResult:
@@ -141,96 +172,163 @@ def render_domain_check(found: Reputation, report: DomainReport) -> DomainResult
     """
     unscored = [finding for finding in report.unscored if finding.severity in PROBLEMS]
     shape: UngradedReputation
+    score = grade = None
     if found.score.is_gradable:
         whole = render_reputation(found)
-        shape, hint, score, grade = whole, None, whole.score, whole.grade
+        shape, score, grade = whole, whole.score, whole.grade
+        good = sum(factor.status is Status.PASS for factor in whole.factors)
+        summary = f"{shape.domain} has the score {score} of 100, grade {grade}: {good} of "
+        summary += f"{len(whole.factors)} factors are as they should be"
+        if whole.undetermined:
+            summary += f", {len(whole.undetermined)} undetermined"
     else:
         failed = render_ungradable(found)
-        shape, hint, score, grade = failed.partial, failed.error, None, None
+        shape, summary = failed.partial, f"undetermined: {failed.error}"
+    if not shape.exists:
+        summary = f"{shape.domain} does not exist"
+    wrong = [factor for factor in shape.factors if factor.status is not Status.PASS]
+    problems = [
+        *(_factor(factor) for factor in wrong),
+        *map(_unscored, render_findings(unscored, report.proofs)),
+    ]
     return defuse(
-        DomainResult(
-            **fields_of(shape, UngradedReputation),
-            untrusted=PUBLISHED_NOTICE,
-            hint=hint,
-            score=score,
-            grade=grade,
-            unscored=render_findings(unscored, report.proofs),
-        )
+        DomainResult(PUBLISHED_NOTICE, summary, shape.domain, score, grade, _merged(problems))
     )
+
+
+def _factor(factor: Factor) -> DomainProblem:
+    name, status = factor.name.value, factor.status.value
+    if not factor.determined:
+        return DomainProblem(name, "undetermined", factor.detail)
+    if factor.fix is None:
+        return DomainProblem(name, status, factor.detail)
+    return replace(_unscored(factor.fix), about=name, status=status, gain=factor.gain or ABSENT)
+
+
+def _unscored(finding: DomainFinding) -> DomainProblem:
+    shared = set(DomainProblem.__struct_fields__) & set(DomainFinding.__struct_fields__)
+    fields = {name: getattr(finding, name) for name in shared}
+    return DomainProblem(about=finding.id, status=finding.severity.value, **fields)
+
+
+def _merged(problems: Iterable[DomainProblem]) -> tuple[DomainProblem, ...]:
+    """Return the problems, with those that say the same in one."""
+    seen: list[DomainProblem] = []
+    for problem in problems:
+        plain = replace(problem, about="")
+        same = next((one for one in seen if replace(one, about="") == plain), None)
+        if same is None:
+            seen.append(problem)
+        else:
+            same.about += f", {problem.about}"
+    return tuple(seen)
 
 
 def render_listings(check: BlocklistCheck) -> BlocklistsResult:
     """Render the results of the blocklists."""
     shape = render_blocklist_check(check)
-    shown = (ListingStatus.LISTED, ListingStatus.UNKNOWN)
-    hint = explain_unqueried(check) or None
-    if check.has_no_answer:
-        hint = "no list answered, so the result is unknown: call again in a minute"
+    rows = shape.results
+    listed = [row for row in rows if row.status is ListingStatus.LISTED]
+    unknown: dict[str, list[str]] = {}
+    for row in rows:
+        if row.status is ListingStatus.UNKNOWN:
+            unknown.setdefault(row.meaning or "no usable answer", []).append(row.zone)
     return defuse(
         BlocklistsResult(
             untrusted=PUBLISHED_NOTICE,
-            hint=hint,
+            summary=_summary_of_lists(shape, explain_unqueried(check)),
             query=shape.query,
-            query_type=shape.query_type,
             total_checked=shape.total_checked,
             total_listed=shape.total_listed,
             total_unknown=shape.total_unknown,
-            addresses=shape.addresses,
-            listings=tuple(
-                ShownListing(**fields_of(row, ShownListing))
-                for row in shape.results
-                if row.status in shown
-            ),
+            listings=tuple(ShownListing(**fields_of(row, ShownListing)) for row in listed)
+            or ABSENT,
+            unknown=tuple(
+                UnknownLists(meaning, len(zones), tuple(zones[:FEW_ZONES]))
+                for meaning, zones in unknown.items()
+            )
+            or ABSENT,
+            addresses=tuple(shape.addresses) or ABSENT,
         )
     )
 
 
-class MxResult(Shape):
+FEW_ZONES = 3
+"""Maximum number of names of lists that have the same result."""
+
+
+def _summary_of_lists(shape: BlacklistCheck, unqueried: str) -> str:
+    answered = shape.total_checked - shape.total_unknown
+    if not answered:
+        told = f"undetermined: none of {shape.total_checked} lists answered; repeat it in a minute"
+    elif shape.total_listed:
+        told = f"listed by {shape.total_listed} of {answered} lists that answered"
+    else:
+        told = f"on none of the {answered} lists that answered"
+    if answered and shape.total_unknown:
+        told += f"; {shape.total_unknown} of {shape.total_checked} did not answer"
+    return "; ".join(filter(None, (told, unqueried)))
+
+
+class MxResult(Summarized):
     """The mail hosts of a domain, with its SPF and DMARC records."""
 
-    untrusted: Untrusted
-    hint: Hint
     domain: str
     has_mx: bool | None
     has_spf: bool | None
     has_dmarc: bool | None
     records: Annotated[tuple[MailHost, ...] | None, doc("mail hosts; null: undetermined")]
-    spf_record: str | None
-    spf_problems: Texts
-    spf_ignored: Annotated[Texts, doc("malformed SPF records that receivers ignore")]
-    dmarc_record: str | None
-    dmarc_domain: Annotated[str | None, doc("domain where the record was found")]
-    dmarc_problems: Texts
-    dmarc_ignored: Annotated[Texts, doc("malformed DMARC records that receivers ignore")]
+    spf_record: str | Absent = ABSENT
+    spf_problems: Texts | Absent = ABSENT
+    spf_ignored: Annotated[Texts | Absent, doc("malformed SPF records that receivers ignore")] = (
+        ABSENT
+    )
+    dmarc_record: str | Absent = ABSENT
+    dmarc_domain: Annotated[
+        str | Absent, doc("domain where the record was found, if another one")
+    ] = ABSENT
+    dmarc_problems: Texts | Absent = ABSENT
+    dmarc_ignored: Annotated[
+        Texts | Absent, doc("malformed DMARC records that receivers ignore")
+    ] = ABSENT
 
 
 def render_mx(check: check_mx.MxCheck) -> MxResult:
     """Render MX, SPF and DMARC. Undetermined results are null."""
-    hint = None
+    undetermined = ""
     if check.undetermined:
         failed = render_mx_undetermined(check)
-        hint, known = failed.error, failed.partial
+        undetermined, known = f"undetermined: {failed.error}", failed.partial
     else:
         known = as_json(render_mx_check(check))
     hosts = known.get("records")
+    where = known.get("dmarcDomain")
     return defuse(
         MxResult(
             untrusted=PUBLISHED_NOTICE,
-            hint=hint,
+            summary=undetermined or _summary_of_mx(check.domain, known),
             domain=check.domain,
             has_mx=known.get("hasMx"),
             has_spf=known.get("hasSpf"),
             has_dmarc=known.get("hasDmarc"),
             records=None if hosts is None else msgspec.convert(hosts, tuple[MailHost, ...]),
-            spf_record=known.get("spfRecord"),
-            spf_problems=tuple(known.get("spfProblems", ())),
-            spf_ignored=tuple(known.get("spfIgnored", ())),
-            dmarc_problems=tuple(known.get("dmarcProblems", ())),
-            dmarc_ignored=tuple(known.get("dmarcIgnored", ())),
-            dmarc_record=known.get("dmarcRecord"),
-            dmarc_domain=known.get("dmarcDomain"),
+            spf_record=known.get("spfRecord") or ABSENT,
+            spf_problems=tuple(known.get("spfProblems", ())) or ABSENT,
+            spf_ignored=tuple(known.get("spfIgnored", ())) or ABSENT,
+            dmarc_record=known.get("dmarcRecord") or ABSENT,
+            dmarc_domain=ABSENT if where in (None, check.domain) else where,
+            dmarc_problems=tuple(known.get("dmarcProblems", ())) or ABSENT,
+            dmarc_ignored=tuple(known.get("dmarcIgnored", ())) or ABSENT,
         )
     )
+
+
+def _summary_of_mx(domain: str, known: Mapping[str, Any]) -> str:
+    hosts = len(known["records"])
+    mail = f"{hosts} mail host{'' if hosts == 1 else 's'}" if known["hasMx"] else "no MX record"
+    records = [f"{'an' if known['hasSpf'] else 'no'} SPF record"]
+    records.append(f"{'a' if known['hasDmarc'] else 'no'} DMARC record")
+    return f"{domain} has {mail}, {' and '.join(records)}"
 
 
 NO_NAME = "(no valid name)"
@@ -271,13 +369,12 @@ class PlanOfPolicy(Shape):
     doubts: Texts
 
 
-class ReportsResult(Shape):
+class ReportsResult(Summarized):
     """The contents of DMARC and TLS reports, and complaints, or a plan of the DMARC policy."""
 
-    untrusted: Untrusted
-    hint: Hint
     domains: Texts
     reported: tuple[ReportRow, ...]
+    hint: Hint = ABSENT
     mail: Annotated[SplitOfMail | Absent, doc("whose the messages of DMARC reports are")] = ABSENT
     sources: tuple[ReportsFrom, ...] | Absent = ABSENT
     next_page: int | Absent = ABSENT
@@ -289,8 +386,9 @@ def render_policy_plan(plan: PolicyPlan, domains: Sequence[ReportedDomain]) -> R
     is_decided = all(step.step.kind is not StepKind.DECIDE for step in plan.steps)
     ways = f"mailcheck dmarc plan {plan.domain} --mine NAME (or --not-mine)"
     return ReportsResult(
-        untrusted=PUBLISHED_NOTICE,
-        hint=None if is_decided else f"a person decides on the page of the domain, or with: {ways}",
+        PUBLISHED_NOTICE,
+        f"Plan of the DMARC policy: {plan.state.value}",
+        hint=ABSENT if is_decided else f"a person decides on the page, or with: {ways}",
         domains=_known(domains),
         reported=tuple(map(_missing_step, plan.steps[:MOST_SENDERS])),
         mail=render_split(plan.mail) if plan.messages else ABSENT,
@@ -360,8 +458,9 @@ def render_reports(
     campaigns = () if shown is None or page > 1 else shown.feedback.campaigns[:MOST_CAMPAIGNS]
     total = max(shown.total if shown else 0, tls.total if tls else 0)
     return ReportsResult(
-        untrusted=PUBLISHED_NOTICE,
-        hint=hint,
+        PUBLISHED_NOTICE,
+        _summary_of_reports(known, shown),
+        hint=hint or ABSENT,
         domains=known,
         reported=(
             *(_sender(sender, shown.feedback) for sender in senders if shown is not None),
@@ -372,6 +471,13 @@ def render_reports(
         sources=tuple(_sources(shown, tls)) or ABSENT,
         next_page=page + 1 if page * MOST_SENDERS < total else ABSENT,
     )
+
+
+def _summary_of_reports(domains: Texts, shown: ShownOverview | None) -> str:
+    if shown is None or not shown.overview.messages:
+        return f"reports about {len(domains)} domain{'' if len(domains) == 1 else 's'}"
+    failing = sum(sender.sender.failing for sender in shown.senders)
+    return f"{shown.overview.messages} reported messages, {failing} of these senders fail DMARC"
 
 
 def _sources(shown: ShownOverview | None, tls: TlsOverview | None) -> Iterator[ReportsFrom]:
@@ -486,30 +592,93 @@ NEWEST_CHANGES = 20
 """Maximum number of changes of a watch in a result, the newest."""
 
 
-class WatchesResult(Shape):
+class ListedWatch(Shape):
+    """A watch in a list."""
+
+    id: str
+    target: str
+    problem_count: Annotated[int | None, doc("current problems; null before the first check")]
+    paused: bool | Absent = ABSENT
+
+
+class OpenAlert(Shape):
+    """A problem that lasts."""
+
+    target: str
+    severity: Severity
+    sentence: str
+    opened_at: Timestamp
+
+
+class WatchesResult(Summarized):
     """The first watches of an account, and its open alerts."""
 
-    untrusted: Untrusted
     total: int
-    watches: tuple[Watch, ...]
-    open_alerts: tuple[WatchAlert, ...]
+    watches: tuple[ListedWatch, ...]
+    open_alerts: tuple[OpenAlert, ...] | Absent = ABSENT
 
 
-class WatchResult(Shape):
-    """A watch, its current state and its newest changes, oldest first."""
+class WatchChange(Shape):
+    """A difference between two consecutive checks."""
 
-    untrusted: Untrusted
-    watch: WatchWithState
-    changes: tuple[WatchChangeShape, ...]
+    component_name = "WatchChangeForAgents"
+
+    at: Timestamp
+    before: str | None
+    after: str | None
+    sentence: str
+
+
+class WatchResult(Summarized):
+    """What is not as it should be at a watched target, and its newest changes, oldest first."""
+
+    id: str
+    target: str
+    score: Annotated[int | None, doc("0 to 100; null for an address or before the first check")]
+    problems: tuple[WatchProblem, ...] | Absent = ABSENT
+    undetermined: Texts | Absent = ABSENT
+    open_alerts: tuple[OpenAlert, ...] | Absent = ABSENT
+    changes: tuple[WatchChange, ...] | Absent = ABSENT
 
 
 def render_watches(page: WatchPage, alerts: Sequence[watches.Alert]) -> WatchesResult:
     """Render the watches of an account."""
     shape = render_page(page, alerts)
-    return defuse(WatchesResult(PUBLISHED_NOTICE, shape.total, shape.watches, shape.open_alerts))
+    bad = sum(bool(watch.problem_count) for watch in shape.watches)
+    return defuse(
+        WatchesResult(
+            PUBLISHED_NOTICE,
+            f"{shape.total} watches, {bad} with problems, {len(shape.open_alerts)} open alerts",
+            shape.total,
+            tuple(
+                ListedWatch(watch.id, watch.target, watch.problem_count, watch.paused or ABSENT)
+                for watch in shape.watches
+            ),
+            tuple(map(_alert, shape.open_alerts)) or ABSENT,
+        )
+    )
+
+
+def _alert(alert: WatchAlert) -> OpenAlert:
+    return OpenAlert(**fields_of(alert, OpenAlert))
 
 
 def render_one(shown: WatchDetails, history: History, now: Instant) -> WatchResult:
     """Render one watch."""
     changes = render_history(shown.watch, history, None, now).changes[-NEWEST_CHANGES:]
-    return defuse(WatchResult(PUBLISHED_NOTICE, render_shown(shown, now), changes))
+    watch = render_shown(shown, now)
+    alerts = [alert for alert in watch.alerts if alert.ended_at is None]
+    checked = "not checked yet" if watch.last_run_at is None else f"{watch.problem_count} problems"
+    return defuse(
+        WatchResult(
+            PUBLISHED_NOTICE,
+            f"watch {watch.id}: {checked}, {len(alerts)} open alerts",
+            watch.id,
+            watch.target,
+            watch.score,
+            problems=watch.problems or ABSENT,
+            undetermined=watch.undetermined or ABSENT,
+            open_alerts=tuple(map(_alert, alerts)) or ABSENT,
+            changes=tuple(WatchChange(**fields_of(one, WatchChange)) for one in changes) or ABSENT,
+        )
+    )

@@ -54,7 +54,7 @@ def build_tools(daemon: Daemon) -> Sequence[Tool[Any]]:
             allow_private=config.network.allow_private,
         ).tools(),
         *ReportTools(daemon.reports.operations, turns).tools(),
-        *DeliverabilityTools(daemon.tests.operations, domain, runtime.now).tools(),
+        *DeliverabilityTools(daemon.tests.operations, domain).tools(),
         *WatchTools(daemon.watches.keep).tools(),
         *AppTools(daemon.inbox.read, show, daemon.tests.operations, domain).tools(),
     ]

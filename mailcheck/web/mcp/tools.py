@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from mailcheck.api.mcp.texts import describe
-from mailcheck.api.mcp.untrusted import PUBLISHED_FIELDS, Fence, fence_published
+from mailcheck.api.mcp.untrusted import PUBLISHED_FIELDS, Fence, Summarized, fence_published
 from mailcheck.api.requests.parsing import Request, arguments_schema
 from mailcheck.api.shapes import JsonObject, JsonValue, Shape, as_json, dump_json, outline_of
 from mailcheck.api.urls import PublicUrls
@@ -69,14 +69,13 @@ def as_json_text(structured: Shape) -> ToolResult:
     return ToolResult(structured, [dump_json(structured).decode()])
 
 
-def as_fenced_json(ours: str, structured: Shape, fence: Fence) -> ToolResult:
-    """Return a result in which third parties wrote texts: its JSON is in the fence.
-
-    :param ours: a sentence of mailcheck without texts of third parties.
-    """
+def as_fenced_json(structured: Summarized, fence: Fence) -> ToolResult:
+    """Return a result in which third parties wrote texts: its JSON is in the fence."""
     notice = fence.explain(PUBLISHED_FIELDS)
     fenced = replace(fence_published(structured, fence), untrusted=notice)
-    return ToolResult(fenced, [describe(ours, structured, fence)])
+    return ToolResult(
+        fenced, [describe(f"{structured.summary}.", structured, fence, apart=("summary",))]
+    )
 
 
 class Annotations(Struct, frozen=True):

@@ -37,33 +37,37 @@ def agent_over(zone: MemoryZone, version: str = HANDSHAKE) -> Iterator[Agent]:
 
 @rows(HANDSHAKE, STATELESS)
 def test_check_domain_agrees_with_rest(version: str) -> None:
-    """check_domain returns score, grade and factors with the same numbers as REST."""
+    """check_domain returns the score and grade of REST, and only what is not as it should be."""
     with agent_over(zone_with({}), version) as agent:
         found = agent.use("check_domain", domain="Good.Example.", selector="default")
         same = agent.house.get("/tools/reputation?domain=good.example&selector=default").json
-    assert {name: found[name] for name in ("domain", "score", "grade", "factors")} == {
-        name: same[name] for name in ("domain", "score", "grade", "factors")
+    assert {name: found[name] for name in ("domain", "score", "grade")} == {
+        name: same[name] for name in ("domain", "score", "grade")
     }
-    assert found["hint"] is None
+    assert found["problems"] == []
+    assert found["summary"].startswith("good.example has the score 100 of 100, grade A+: 8 of 8")
 
 
 def test_check_domain_says_what_to_publish() -> None:
     """For a domain without DMARC, the result contains the exact record to publish."""
     with agent_over(zone_with({"_dmarc.good.example": {}})) as agent:
         found = agent.use("check_domain", domain="good.example")
-    (dmarc,) = [factor for factor in found["factors"] if factor["name"] == "DMARC"]
-    assert dmarc["status"] == "fail"
-    record = dmarc["fix"]["record"]
+    (dmarc,) = [problem for problem in found["problems"] if problem["about"] == "DMARC"]
+    assert (dmarc["status"], dmarc["gain"]) == ("fail", 9)
+    record = dmarc["record"]
     assert (record["name"], record["type"]) == ("_dmarc.good.example", "TXT")
     assert record["value"].startswith("v=DMARC1;")
 
 
 def test_no_grade_without_dns() -> None:
-    """Without DNS there is a hint and no score, not a bad grade."""
+    """Without DNS the result is undetermined and has no score, and equal lines are one."""
     with agent_over(DeadResolver({})) as agent:
         found = agent.use("check_domain", domain="good.example")
     assert (found["score"], found["grade"]) == (None, None)
-    assert "could not be determined" in found["hint"]
+    assert found["summary"].startswith("undetermined: ")
+    assert {problem["status"] for problem in found["problems"]} == {"undetermined"}
+    texts = [problem["meaning"] for problem in found["problems"]]
+    assert len(texts) == len(set(texts)) < 8
 
 
 def test_check_mx_agrees_with_rest() -> None:
@@ -76,32 +80,42 @@ def test_check_mx_agrees_with_rest() -> None:
         assert found[name] == same[name]
     for name in ("spfRecord", "dmarcRecord"):
         assert found[name].split("\n")[1:-1] == [same[name]]
-    assert found["hint"] is None
+    told = "good.example has 2 mail hosts, an SPF record and a DMARC record"
+    assert found["summary"] == told
     with agent_over(late) as agent:
         found = agent.use("check_mx", domain="good.example")
-    assert (found["hasMx"], found["hasDmarc"], found["dmarcRecord"]) == (True, None, None)
-    assert "DMARC" in found["hint"]
+    assert (found["hasMx"], found["hasDmarc"]) == (True, None)
+    assert "dmarcRecord" not in found
+    assert found["summary"].startswith("undetermined: ")
+    assert "DMARC" in found["summary"]
 
 
 def test_check_blocklists_shows_listings_and_what_is_unknown() -> None:
-    """Listed and unknown results are rows; clean lists are only counted."""
+    """Listed results are rows, unknown ones are counted by reason, and clean ones counted."""
     with agent_over(zone_with(LISTED)) as agent:
         found = agent.use("check_blocklists", query="8.8.4.10")
     assert (found["totalChecked"], found["totalListed"], found["totalUnknown"]) == (32, 1, 1)
-    statuses = {row["zone"]: row["status"] for row in found["listings"]}
-    assert statuses == {"zen.spamhaus.org": "listed", "b.barracudacentral.org": "unknown"}
-    (listed,) = [row for row in found["listings"] if row["status"] == "listed"]
+    assert found["summary"] == "listed by 1 of 31 lists that answered; 1 of 32 did not answer"
+    (unknown,) = found["unknown"]
+    assert (unknown["count"], unknown["zones"]) == (1, ["b.barracudacentral.org"])
+    (listed,) = found["listings"]
+    assert listed["zone"] == "zen.spamhaus.org"
     assert listed["matched"] == ["8.8.4.10"]
     assert listed["reason"].split("\n")[1:-1] == ["https://example.org/why"]
-    assert found["hint"] is None
 
 
 def test_no_list_answers() -> None:
-    """If no list answers, the result is unknown, and the hint says so."""
+    """If no list answers, the first sentence says so in both forms, and equal lines are one."""
+    told = "undetermined: none of 32 lists answered"
     with agent_over(DeadResolver({})) as agent:
         found = agent.use("check_blocklists", query="8.8.4.10")
+        text = agent.call("check_blocklists", {"query": "8.8.4.10"}).result["content"][0]["text"]
     assert found["totalUnknown"] == 32
-    assert "the result is unknown" in found["hint"]
+    assert found["summary"].startswith(told)
+    assert text.startswith(told)
+    (unknown,) = found["unknown"]
+    assert (unknown["count"], len(unknown["zones"])) == (32, 3)
+    assert len(text) < 800
 
 
 @rows(
@@ -133,11 +147,14 @@ def test_watches_agree_with_rest() -> None:
         agent.house.ask("POST", f"{path}/run").answer()
         listed = agent.use("list_watches")
         rest = agent.house.get("/watches").json
-        assert listed["watches"] == rest["watches"]
-        assert listed["openAlerts"] == rest["openAlerts"]
-        shown = agent.use("get_watch", watchId=made["id"])["watch"]
-        assert shown["alerts"] == agent.house.get(path).json["alerts"]
-        assert "DMARC" in shown["alerts"][0]["sentence"]
+        assert listed["summary"] == "1 watches, 1 with problems, 1 open alerts"
+        for name in ("watches", "openAlerts"):
+            for found, same in zip(listed[name], rest[name], strict=True):
+                assert found == {key: same[key] for key in found}
+        shown = agent.use("get_watch", watchId=made["id"])
+        assert shown["openAlerts"] == listed["openAlerts"]
+        assert "DMARC" in shown["openAlerts"][0]["sentence"]
+        assert shown["problems"] == agent.house.get(path).json["problems"]
         assert "no such watch" in agent.fail("get_watch", watchId="nothing")
 
 
@@ -149,7 +166,7 @@ def test_check_domain_has_the_problems_without_points() -> None:
     }
     with agent_over(zone_with(records)) as agent:
         found = agent.use("check_domain", domain="good.example")
-    unscored = {one["id"]: one for one in found["unscored"]}
+    unscored = {problem["about"]: problem for problem in found["problems"]}
     assert {*unscored} == {"caa.unknown-critical", "bimi.unreadable"}
     record = unscored["caa.unknown-critical"]["record"]
     assert (record["type"], record["value"]) == ("CAA", '128 issuemail "ca.example"')
