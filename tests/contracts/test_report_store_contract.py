@@ -322,6 +322,22 @@ async def test_rows_are_summed(stores: Stores) -> None:
     assert await stores.reports.count_rows(ANN, ReportKind.DMARC, "example.org", TODAY) == 2
 
 
+async def test_rows_are_summed_by_days(stores: Stores) -> None:
+    """Equal rows of all reporters are added in spans of days that begin with the first day."""
+    begins = Instant(TODAY - 3 * DAY)
+    rows = [counts(1, Instant(TODAY - ago * DAY), 10**ago) for ago in range(4)]
+    await stores.reports.count([*rows, counts(2, begins, 5), counts(9, begins, account_id=BOB)])
+    for width, expected in (
+        (DAY, [("1", 3, 1_000), ("1", 2, 100), ("1", 1, 10), ("2", 3, 5), ("1", 0, 1)]),
+        (2 * DAY, [("1", 3, 1_100), ("1", 1, 11), ("2", 3, 5)]),
+    ):
+        sums = await stores.reports.days(ANN, "example.org", begins, width, 10)
+        found = [(span.result, (TODAY - span.first_day) // DAY, span.amount) for span in sums]
+        assert found == expected
+    (largest,) = await stores.reports.days(ANN, "example.org", begins, DAY, 1)
+    assert largest.amount == 1_000
+
+
 @pytest.mark.attack
 async def test_sums_of_what_is_stored_never_overflow(stores: Stores) -> None:
     """Lists and sums work on every engine, even for any values in reports of an earlier version."""

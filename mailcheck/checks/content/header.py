@@ -19,6 +19,7 @@ from mailcheck.checks.content.decoding import (
     is_utf_8,
 )
 from mailcheck.checks.content.limits import (
+    KIB,
     MAX_HEADER_BYTES,
     MAX_HEADER_FIELDS,
     MAX_MAILBOX_LIST,
@@ -53,7 +54,7 @@ _MBOX_LINE = re.compile(rb">?From (?![ \t]*+:)[^\n]*\n")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-_TOO_LONG = f"{MAX_HEADER_BYTES} bytes"
+_TOO_LONG = f"{MAX_HEADER_BYTES // KIB} KiB"
 _NO_FIELD = "a line of the header section is not a header field; it is left out"
 _END_IN_TEXT = "the header section ends in a line that is not a header field"
 

@@ -557,14 +557,14 @@ _SENTENCES: Mapping[Cause, tuple[str, str]] = {
         ),
     ),
     Cause.OWN_SPF: (
-        "{failing} came from addresses that the SPF record of {envelopes} does not authorize.",
+        "{failing} came from addresses that the SPF {records} of {envelopes} {do} not authorize.",
         (
             "If {name} sends for you, add its addresses to the SPF record of {envelope}."
             f" {_OTHERWISE}"
         ),
     ),
     Cause.OWN_SPF_BROKEN: (
-        "{failing} failed because receivers cannot use the SPF record of {envelopes}.",
+        "{failing} failed because receivers cannot use the SPF {records} of {envelopes}.",
         (
             "Correct the SPF record of {envelope}; the domain check shows the mistake. Until then,"
             " no mail of {envelope} passes SPF."
@@ -647,6 +647,8 @@ def _values_of(sender: Sender) -> dict[str, str]:
         "keys": _list(keys),
         "key": next(iter(keys), sender.domain),
         "envelopes": _list(envelopes),
+        "records": "record" if len(set(envelopes)) < 2 else "records",
+        "do": "does" if len(set(envelopes)) < 2 else "do",
         "envelope": next(iter(envelopes), sender.domain),
         "asked": _list((*envelopes, *keys)) or sender.domain,
         "vouched_for": _list(sender.vouched_for),

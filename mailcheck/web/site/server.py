@@ -68,7 +68,7 @@ Reading is needed to detect that the client disconnects."""
 MALFORMED = (
     "invalid HTTP/1.1 request: the first line, a header field or the length of the body is "
     f"malformed, or there are more than {HTTPChannel.maxHeaders} header fields or "
-    f"{HTTPChannel.totalHeadersSize} bytes of header fields"
+    f"{HTTPChannel.totalHeadersSize // 1_024} KiB of header fields"
 )
 
 IDLE_TIMEOUT = 75
