@@ -131,6 +131,10 @@ wheel: docs
 	@printf '[metadata]\nversion = %s\n' "$$(bash scripts/build-version)" > build/version.cfg
 	DIST_EXTRA_CONFIG=$(CURDIR)/build/version.cfg $(BIN)/pip wheel --quiet --no-deps --wheel-dir=dist .
 
+## npm: build the package mailcheck-client in dist/, with the client libraries that daemons serve
+npm: $(VENV)/installed
+	@$(BIN)/python -m scripts.build_npm
+
 ## deb: build the Debian package with the documentation in dist/, for the Debian release of this machine
 deb: docs
 	@PYTHON=$(BIN)/python bash scripts/build-deb

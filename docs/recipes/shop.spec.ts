@@ -1,8 +1,8 @@
 // Tests of a program that sends mail, in a real browser.
 // MAILCHECK_URL and MAILCHECK_API_KEY name the inbox, SMTP_PORT the port of its mail server.
 import type { Page } from "@playwright/test";
-import { expect, test } from "./fixtures";
-import type { Address } from "./mailcheck.mjs";
+import type { Address } from "mailcheck-client";
+import { expect, test } from "mailcheck-client/playwright";
 
 async function submit(page: Page, label: string, email: string, button: string) {
   await page.goto("/");
@@ -17,7 +17,7 @@ type Inbox = { page: Page; address: Address };
 /** Repeat a test, so that four workers have something to do. */
 function times(count: number, title: string, body: (inbox: Inbox) => Promise<void>) {
   for (let time = 1; time <= count; time++) {
-    test(`${title} ${time}`, ({ page, address }) => body({ page, address }));
+    test(`${title} ${time}`, ({ page, mailAddress }) => body({ page, address: mailAddress }));
   }
 }
 

@@ -1,5 +1,5 @@
 // Test client for mailcheck. It waits for mail in tests. One file, no
-// dependencies, Node 18 or newer (API keys are secret: not for browsers). Jest
+// dependencies, Node 18 or newer (API keys are secret: not for pages). Jest
 // loads the same client as CommonJS, mailcheck.cjs. The types for TypeScript are
 // in mailcheck.d.mts and mailcheck.d.cts, in the same folder.
 //
@@ -21,8 +21,6 @@
 // minutes. This time is not part of the timeout of a wait. After that, the error
 // of the service is thrown.
 
-import { randomBytes } from "node:crypto";
-
 const DEFAULT_URL = "http://127.0.0.1:8080";
 const API_PATH = "/api/v1";
 const LONGEST_POLL = 55; // maximum seconds of one request; longer waits use several
@@ -35,6 +33,8 @@ const LARGEST_PAGE = 100;
 const LONGEST_LABEL = 24;
 const BASE32 = "abcdefghijklmnopqrstuvwxyz234567";
 const ENDING = 10; // random characters of a tag, with 50 bits of entropy
+
+const environment = globalThis.process?.env ?? {}; // a browser has none
 
 const FILTERS = ["tag", "tagPrefix", "to", "from", "subject", "text", "header", "hasAttachment", "since"];
 
@@ -248,9 +248,9 @@ export class Mailcheck {
 
   constructor(options = {}) {
     check(options, ["url", "key"]);
-    const url = (options.url || process.env.MAILCHECK_URL || DEFAULT_URL).trim().replace(/\/+$/, "");
+    const url = (options.url || environment.MAILCHECK_URL || DEFAULT_URL).trim().replace(/\/+$/, "");
     this.#api = (url.endsWith(API_PATH) ? url.slice(0, -API_PATH.length) : url) + API_PATH;
-    this.#key = (options.key || process.env.MAILCHECK_API_KEY || "").trim();
+    this.#key = (options.key || environment.MAILCHECK_API_KEY || "").trim();
     if (!this.#key) throw new MailcheckError("no API key: pass { key } or set MAILCHECK_API_KEY");
     if (!/^[!-~]+$/.test(this.#key)) {
       throw new MailcheckError("the API key contains a space, a line break or a non-ASCII character");
@@ -262,7 +262,7 @@ export class Mailcheck {
     const { mailbox, domain, cursor } = await this.#mailbox();
     const words = label.toLowerCase().replace(/[^a-z0-9]+/g, "-").slice(0, LONGEST_LABEL);
     const begin = words.replace(/^-+|-+$/g, "");
-    const ending = Array.from(randomBytes(ENDING), (byte) => BASE32[byte % 32]).join("");
+    const ending = Array.from({ length: ENDING }, () => BASE32[randomByte() % 32]).join("");
     const tag = begin ? `${begin}-${ending}` : ending;
     return new Address(this, `${mailbox}+${tag}@${domain}`, tag, cursor);
   }
@@ -559,6 +559,11 @@ class RetryBudget {
     await new Promise((resolve) => setTimeout(resolve, pause));
     return true;
   }
+}
+
+/** A tag must be unique; it is no secret. Node 18 has no global `crypto`. */
+function randomByte() {
+  return globalThis.crypto?.getRandomValues(new Uint8Array(1))[0] ?? Math.floor(Math.random() * 256);
 }
 
 function pathOf(id, ...rest) {

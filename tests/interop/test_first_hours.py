@@ -44,6 +44,9 @@ MAX_WORDS = 1_500
 OF_A_CHECKOUT = ("Makefile", "setup.cfg", "pyproject.toml", ".venv", "mailcheck", "twisted")
 """What `make run` reads in a checkout."""
 
+INSTALLED = ("--old-file=setup.cfg", "--old-file=pyproject.toml")
+"""The environment is that of the tests, which must not be installed again from another folder."""
+
 AGENT_PROGRAM = """
 import asyncio, os, smtplib, sys
 import httpx2, mcp
@@ -127,7 +130,7 @@ def after_make_run(tmp_path: Path) -> Iterator[Daemon]:
     """A daemon that `make run` has started in a checkout."""
     for name in OF_A_CHECKOUT:
         (tmp_path / name).symlink_to(ROOT / name)
-    daemon = Daemon(tmp_path, command=["make", "--no-print-directory", "run"])
+    daemon = Daemon(tmp_path, command=["make", "--no-print-directory", *INSTALLED, "run"])
     try:
         daemon.start()
         yield daemon

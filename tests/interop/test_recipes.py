@@ -1,4 +1,4 @@
-"""The recipes of docs/, run as a user runs them, with the client that the daemon serves.
+"""The recipes of docs/, run as a user runs them, with the packages for pytest and Playwright.
 
 Each suite has 30 tests in four workers and gets the key that the first start has made, with the
 default limits: 60 requests a minute, 1,000 a day.
@@ -11,20 +11,20 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
 
+from mailcheck.web.site.client_libraries import CLIENT_LIBRARIES
+from scripts.build_npm import build
 from tests.browser.watching import CHROMIUM
 from tests.docs.blocks import read_blocks
-from tests.servers.daemon import HOST, Daemon, free_ports, running_daemon
+from tests.servers.daemon import Daemon, free_ports, running_daemon
 
 pytestmark = pytest.mark.end_to_end
 
 CHECKOUT = Path(__file__).parents[2]
 RECIPES = CHECKOUT / "docs" / "recipes"
 NODE_MODULES = CHECKOUT / "node_modules"
-CLIENTS = ("mailcheck.mjs", "mailcheck.d.mts")
 PLUGIN = "mailcheck.clients.pytest_plugin"
 
 LIMITS = {"limits_requests_per_minute": 60, "limits_requests_per_day": 1_000}
@@ -51,12 +51,9 @@ def environment_of(daemon: Daemon) -> dict[str, str]:
     }
 
 
-def copy_recipes(daemon: Daemon, folder: Path) -> Path:
-    """Copy the recipes, and download the client beside them."""
+def copy_recipes(folder: Path) -> Path:
+    """Copy the recipes."""
     shutil.copytree(RECIPES, folder)
-    for name in CLIENTS:
-        with urlopen(f"http://{HOST}:{daemon.http_port}/clients/{name}", timeout=60) as response:
-            (folder / name).write_bytes(response.read())
     return folder
 
 
@@ -86,7 +83,10 @@ def run_playwright(daemon: Daemon, folder: Path) -> str:
             pytest.skip(f"{needed} is not installed: run scripts/install-test-needs as root")
     modules = folder / "node_modules"
     if not modules.exists():
-        modules.symlink_to(NODE_MODULES)
+        modules.mkdir()
+        for name in ("@playwright", "playwright", "playwright-core"):
+            (modules / name).symlink_to(NODE_MODULES / name)
+        build(modules / "mailcheck-client", "0.1.0")
     (port,) = free_ports(1)
     environment = {
         **environment_of(daemon),
@@ -101,7 +101,7 @@ def run_playwright(daemon: Daemon, folder: Path) -> str:
 def test_the_test_on_the_page_passes(tmp_path: Path) -> None:
     """The Playwright test of the guide and of "Connect" signs up at the shop."""
     with running_daemon(tmp_path / "daemon", **LIMITS) as daemon:
-        folder = copy_recipes(daemon, tmp_path / "recipes")
+        folder = copy_recipes(tmp_path / "recipes")
         (pasted,) = (
             block.text
             for block in read_blocks(CHECKOUT / "docs" / "how-to" / "wait-for-mail.md")
@@ -109,6 +109,7 @@ def test_the_test_on_the_page_passes(tmp_path: Path) -> None:
         )
         pasted = pasted.replace("http://127.0.0.1:5000/", "/")
         (folder / "shop.spec.ts").write_text(pasted)
+        (folder / "mailcheck.mjs").write_bytes(CLIENT_LIBRARIES["mailcheck.mjs"].read())
         assert re.search(r"\b1 passed\b", run_playwright(daemon, folder))
 
 
@@ -121,7 +122,7 @@ ALL_PASSED = re.compile(r"\b30 passed\b")
 def test_thirty_tests_side_by_side_pass_on_the_first_key(name: str, tmp_path: Path) -> None:
     """The sample application's 30 tests pass, in four workers, within the limits of the key."""
     with running_daemon(tmp_path / "daemon", **LIMITS) as daemon:
-        folder = copy_recipes(daemon, tmp_path / "recipes")
+        folder = copy_recipes(tmp_path / "recipes")
         assert ALL_PASSED.search(SUITES[name](daemon, folder))
 
 
@@ -134,6 +135,6 @@ def test_they_pass_however_often_they_are_repeated(name: str, tmp_path: Path) ->
     """
     limits = {**LIMITS, "limits_requests_per_day": 100 * REPEATS}
     with running_daemon(tmp_path / "daemon", **limits) as daemon:
-        folder = copy_recipes(daemon, tmp_path / "recipes")
+        folder = copy_recipes(tmp_path / "recipes")
         for _ in range(REPEATS):
             assert ALL_PASSED.search(SUITES[name](daemon, folder))

@@ -7,11 +7,11 @@ from importlib.resources import files
 from msgspec import Struct
 
 _IMPORT = re.compile(r"^import (\{.+\}) from (\".+\");$", re.MULTILINE)
-_EXPORT = re.compile(r"^export (?=class (\w+))", re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:class|function) (\w+))", re.MULTILINE)
 
 
 def as_commonjs(module: str) -> str:
-    """Convert a module with named imports and exported classes to CommonJS, which Jest loads."""
+    """Convert a module with named imports and exports to CommonJS, which Jest loads."""
     names = ", ".join(found[1] for found in _EXPORT.finditer(module))
     script = _IMPORT.sub(r"const \1 = require(\2);", _EXPORT.sub("", module))
     return f'"use strict";\n\n{script}\nmodule.exports = {{ {names} }};\n'
