@@ -101,7 +101,7 @@ soak:
 	$(PYTEST) -m "hypothesis and not soak" --hypothesis-profile=thorough --timeout=7200
 
 ## pictures: take screenshots of each page in three widths and two themes, and the pictures in docs/
-pictures:
+pictures: docs
 	@$(INSTALL) interop-needs $(VENV)/installed-test
 	$(BIN)/pytest --quiet -m pictures
 

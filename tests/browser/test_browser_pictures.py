@@ -13,7 +13,12 @@ from playwright.sync_api import Browser
 from tests.browser.every_page import Filled, filled_world
 from tests.browser.watching import OneBrowser
 
-pytestmark = [pytest.mark.end_to_end, pytest.mark.pictures]
+pytestmark = [
+    pytest.mark.end_to_end,
+    pytest.mark.pictures,
+    pytest.mark.timeout(1_800),
+    pytest.mark.usefixtures("logged_failures"),  # of the page of an internal error
+]
 
 PICTURES = Path(__file__).parents[2] / "pictures"
 WIDTHS = (390, 1024, 1440)  # pixels

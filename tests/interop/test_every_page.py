@@ -74,18 +74,20 @@ def faults_of(filled: Filled, watched: Watched, scene: Scene) -> list[str]:
         excess = page.evaluate("document.documentElement.scrollWidth - innerWidth")
         if excess > 0:
             faults.append(f"is {excess} pixels wider than {width}")
-    title = page.title()
-    faults += [
-        f"has the title {title!r} without {name!r}"
-        for name in page.locator(OBJECT).all_inner_texts()
-        if name.strip() not in title
-    ]
+    if scene.act is None:
+        title = page.title()
+        faults += [
+            f"has the title {title!r} without {name!r}"
+            for name in page.locator(OBJECT).all_inner_texts()
+            if name.strip() not in title
+        ]
     faults += [f"asks {one}" for one in watched.elsewhere]
     watched.forget()
     return [f"{scene.name} ({scene.path}) {one}" for one in faults]
 
 
 @pytest.mark.timeout(1_800)
+@pytest.mark.usefixtures("logged_failures")  # of the page of an internal error
 @pytest.mark.parametrize("person", PEOPLE)
 def test_every_page(one_browser: OneBrowser, filled: Filled, person: str) -> None:
     """No page has accessibility issues, is too wide, loads long, or has another one's title."""
@@ -96,6 +98,7 @@ def test_every_page(one_browser: OneBrowser, filled: Filled, person: str) -> Non
         with one_browser.lent() as browser, filled.visit(browser, person) as watched:
             faults += faults_of(filled, watched, scene)
             title, path = watched.page.title(), urlsplit(watched.page.url).path
-            if watched.page.locator(ERROR).count() == 0 and paths.setdefault(title, path) != path:
+            is_comparable = scene.render is None and not watched.page.locator(ERROR).count()
+            if is_comparable and paths.setdefault(title, path) != path:
                 faults.append(f"{path} has the title {title!r} of {paths[title]}")
     assert not faults, "\n".join(faults)

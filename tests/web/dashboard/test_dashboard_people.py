@@ -5,7 +5,17 @@ import re
 import pytest
 
 from tests.house import House, run
-from tests.web.dashboard.browser import Browser
+from tests.web.dashboard.browser import Browser, in_project
+from tests.web.dashboard.inbox_visit import fetch
+from tests.web.dashboard.test_dashboard_projects import pages_of
+
+NO_PLACES = {
+    *("/live", "/places", "/inbox/live"),  # for scripts
+    *("/blocklists", "/domain", "/watches"),  # old addresses, which redirect
+    *("/authorize", "/join", "/traffic/sources"),  # are opened with parameters
+    "/project",  # a personal project has no members
+}
+"""Addresses that the command palette need not find."""
 
 
 @pytest.fixture
@@ -21,6 +31,23 @@ def operator(browser: Browser) -> Browser:
 def page_of(house: House, name: str) -> str:
     """Return the path of an account's page."""
     return f"/account/people/{run(house.assembly.accounts.keep.find(name)).id}"
+
+
+def test_the_command_palette_finds_every_page(house: House, operator: Browser) -> None:
+    """The menus and the places of the palette have all pages; others have none for visitors."""
+    shown = operator.open("/").body.decode()
+    places = fetch(operator, "/places").json
+    found = {*re.findall(r'<a (?:class="[^"]*" )?href="([^"]+)"', shown)}
+    found |= {one["href"] for one in places}
+    addresses = {
+        in_project(page.path) if page.is_of_project else page.path
+        for page in pages_of(house)
+        if page.method == "GET" and "<" not in page.path and page.path not in NO_PLACES
+    }
+    assert addresses - found == set()
+    ann = Browser(house, "192.0.2.12")
+    ann.sign_up()
+    assert "All accounts" not in {one["title"] for one in fetch(ann, "/places").json}
 
 
 def test_the_operator_sees_all_accounts(house: House, operator: Browser, bob: Browser) -> None:

@@ -131,9 +131,7 @@ class SignInPages(Struct, frozen=True):
 
     async def show_link(self, visit: Visit) -> Reply:
         """GET /sign-in/link?code=<code>. Opening it uses nothing up, since programs may do so."""
-        return self._renderer.page(
-            visit, "sign_in_link.html", code=visit.query.text("code") or "", title="Sign in"
-        )
+        return self._renderer.page(visit, "sign_in_link.html", code=visit.query.text("code") or "")
 
     async def follow_link(self, visit: Visit) -> Reply:
         """POST /sign-in/link: code."""

@@ -38,6 +38,13 @@ MORE_PLACES = {
 }
 """Pages that are not in the menu, with their paths."""
 
+OPERATOR_PLACES = {
+    "All accounts": "/account/people",
+    "Activity of all accounts": "/account/people/activity",
+    "Setup of this server": "/account/doctor",
+}
+"""Pages that only the operator sees, with their paths."""
+
 RECENT = 5
 """Number of messages, and of tests, on the overview."""
 
@@ -102,6 +109,7 @@ class OverviewPages(Struct, frozen=True):
         tests = (await self._tests.page(account_id, MOST_PLACES, 1)).entries
         places = [
             *MORE_PLACES.items(),
+            *(OPERATOR_PLACES.items() if visit.visitor.is_operator else ()),
             *((f"Domain {domain.name}", path_of(domain.name)) for domain in domains),
             *((f"Test {_name_of(test)}", f"/tests/{test.test.id}") for test in tests),
         ]
