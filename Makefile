@@ -119,11 +119,7 @@ coverage:
 
 ## docs: build the documentation, which daemons serve below /docs and wheels include
 docs: $(VENV)/installed-docs
-	rm -rf build/docs
-	$(BIN)/sphinx-build -q -W --keep-going -d build/docs-read -b html docs build/docs
-	rm -f build/docs/.buildinfo
-	@cd build/docs && $(abspath $(BIN))/python -m zipfile --create $(CURDIR)/build/docs.zip .
-	@mv build/docs.zip mailcheck/web/site/docs.zip
+	@PYTHON=$(BIN)/python bash scripts/build-docs
 
 ## wheel: build a wheel with the documentation in dist/
 wheel: docs
