@@ -40,7 +40,7 @@ from mailcheck.checks.content.derive import derive_content
 from mailcheck.config.options import Config, StorageOptions
 from mailcheck.core.accounts import Account, Quota
 from mailcheck.core.content import Candidate, CandidateKind, MessageContent, fold_text, sign_text
-from mailcheck.core.instants import DAY, Instant
+from mailcheck.core.instants import DAY, HOUR, Instant
 from mailcheck.daemon.retention import Retention
 from mailcheck.store.content_store import ContentStore
 from mailcheck.store.mail_store import MailStore
@@ -50,6 +50,7 @@ from tests.servers.daemon import Daemon, running_daemon
 from tests.servers.postgresql import PostgresqlServer, own_server
 
 SIZES = (10_000, 100_000)
+KEPT = 7 * DAY
 SAMPLE = 300
 """Number of mails whose content is derived to measure it."""
 
@@ -165,7 +166,11 @@ def fill(url: str, count: int) -> float:
             accounts[0][0], f"t{number % 50}", Instant(int(began * 1000) + number)
         )
         mails.deliver(
-            replace(delivery, raw_message=raw, expires_at=Instant(delivery.received_at + 7 * DAY))
+            replace(
+                delivery,
+                raw_message=raw,
+                expires_at=Instant(delivery.received_at + KEPT),
+            )
         )
         contents.save_content(delivery.id, content_of(number, text))
         if number % GROUP == 0:
@@ -187,7 +192,7 @@ def expire_all(url: str, count: int) -> float:
     )
     runtime.engine.open()
     later = Instant(int((time.time() + 30 * 86_400) * 1000))
-    retention = Retention(ExpiryStore(runtime.engine), 7 * DAY, lambda: later, lambda _: None)
+    retention = Retention(ExpiryStore(runtime.engine), KEPT, lambda: later, lambda _: None)
     began = time.monotonic()
     ended: list[object] = []
     Deferred.fromCoroutine(retention.sweep()).addBoth(ended.append)
@@ -290,6 +295,7 @@ def measure(folder: Path, count: int, server: PostgresqlServer | None) -> None:
     options = {
         "inbox_max_messages": NO_LIMIT,
         "inbox_max_bytes": NO_LIMIT,
+        "inbox_retention_hours": KEPT // HOUR,
         "spamassassin_spamd": "off",
     }
     print(f"{count:,} mails, {'PostgreSQL' if server else 'SQLite'}", flush=True)

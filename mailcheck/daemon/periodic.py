@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from twisted.application.service import Service
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import CancelledError, Deferred, succeed
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
@@ -26,22 +26,26 @@ class PeriodicService(Service):
         *,
         begins_after: float = 0.0,
         ends_with_round: bool = False,
+        is_cancelled: bool = False,
     ) -> None:
         """Prepare.
 
         :param begins_after: seconds until the first round, for work without urgency.
         :param ends_with_round: run the work once more when the service stops.
+        :param is_cancelled: a stop cancels the current round, with which the next start goes on.
         """
         self._name = name
         self._interval = interval
         self._work = work
-        self._loop = LoopingCall(lambda: Deferred.fromCoroutine(self._do_round()))
+        self._loop = LoopingCall(self._start_round)
         self._loop.clock = clock
         self._clock = clock
         self._begins_after = begins_after
         self._beginning: IDelayedCall | None = None
         self._ends_with_round = ends_with_round
+        self._is_cancelled = is_cancelled
         self._round: Deferred[None] = succeed(None)
+        self._current: Deferred[None] = succeed(None)
 
     def startService(self) -> None:
         """Run the first round, at once or after ``begins_after`` seconds."""
@@ -58,10 +62,16 @@ class PeriodicService(Service):
             self._loop.stop()
         elif self._beginning is not None and self._beginning.active():
             self._beginning.cancel()
+        if self._is_cancelled:
+            self._current.cancel()
         return Deferred.fromCoroutine(self._end())
 
     def _begin(self) -> None:
         self._loop.start(self._interval)
+
+    def _start_round(self) -> Deferred[None]:
+        self._current = Deferred.fromCoroutine(self._do_round())
+        return self._current
 
     async def _end(self) -> None:
         await self._round
@@ -73,6 +83,8 @@ class PeriodicService(Service):
         self._round = ended
         try:
             await self._work()
+        except CancelledError:
+            pass  # the service stops
         except ExpectedFailure as failure:
             self._log.warn("{name} is put off: {reason}", name=self._name, reason=failure)
         except Exception:

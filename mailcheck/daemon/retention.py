@@ -44,8 +44,13 @@ LEAST_KEPT = 1 * DAY
 def retention_service(
     name: str, interval: float, sweep: Callable[[], Coroutine[Any, Any, None]], clock: IReactorTime
 ) -> PeriodicService:
-    """Return a service that calls ``sweep`` every ``interval`` seconds."""
-    return PeriodicService(name, interval, sweep, clock, begins_after=BEGINS_AFTER)
+    """Return a service that calls ``sweep`` every ``interval`` seconds.
+
+    A stop does not wait for the sweep, which may delete hundreds of thousands of rows.
+    """
+    return PeriodicService(
+        name, interval, sweep, clock, begins_after=BEGINS_AFTER, is_cancelled=True
+    )
 
 
 class Retention:
@@ -87,10 +92,16 @@ class Retention:
             wanted[account_id] = hours * HOUR
         for owner, kept in wanted.items():
             if self._applied.get(owner) != kept:
-                longest = max(kept, LEAST_KEPT)
-                while found := await self._store.expiring_after(owner, longest, BATCH):
-                    await self._store.shorten(found, longest)
+                await self._shorten_of(owner, max(kept, LEAST_KEPT))
         self._applied = wanted
+
+    async def _shorten_of(self, owner: AccountId | None, longest: int) -> None:
+        found, last = await self._store.expiring_after(owner, longest, BATCH)
+        while found:
+            await self._store.shorten(found, longest)
+            if last is None:
+                return
+            found, last = await self._store.expiring_after(owner, longest, BATCH, last)
 
 
 class DeliverabilityRetention:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from mailcheck.core.accounts import InboxState, Quota
 from mailcheck.core.addresses import fold_tag
 from mailcheck.core.content import Extracted, HeaderSummary, MessageContent
-from mailcheck.core.cursors import Position
+from mailcheck.core.cursors import START, Position
 from mailcheck.core.identifiers import AccountId, MessageId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import UNDO_TIME, MessageSummary, Session, TagCount, TlsFacts
@@ -383,22 +383,36 @@ class ExpiryStore(Store):
 
     @read
     def expiring_after(
-        self, transaction: Transaction, account_id: AccountId | None, longest: int, limit: int
-    ) -> list[tuple[AccountId, MessageId]]:
+        self,
+        transaction: Transaction,
+        account_id: AccountId | None,
+        longest: int,
+        limit: int,
+        last: MessageId | Position | None = None,
+    ) -> tuple[list[tuple[AccountId, MessageId]], MessageId | Position | None]:
         """Return some of the messages that expire later than ``longest`` after their receipt.
+
+        Also return what to pass as ``last`` for the next ones: each message is read once. The
+        second value is `None` if there are no more.
 
         :param account_id: the owner; `None`: all accounts without their own retention.
         :param longest: milliseconds.
         """
-        owned = "m.account_id = ?" if account_id else "a.retention_hours IS NULL"
-        owner = (account_id,) if account_id else ()
+        if account_id is None:
+            column, owned, values = "m.id", "a.retention_hours IS NULL", ()
+        else:
+            column, owned, values = "m.position", "m.account_id = ?", (account_id,)
+        begin: Value = last or ("" if account_id is None else START)
         rows = transaction.rows(
-            "SELECT m.id, m.account_id FROM message m JOIN account a ON a.id = m.account_id "
-            f"WHERE {owned} AND m.undo_expires_at IS NULL AND m.expires_at > m.received_at + ? "
-            "LIMIT ?",
-            (*owner, longest, limit),
+            f"SELECT m.id, m.account_id, {column} AS place "
+            "FROM message m JOIN account a ON a.id = m.account_id "
+            f"WHERE {owned} AND {column} > ? "
+            "AND m.undo_expires_at IS NULL AND m.expires_at > m.received_at + ? "
+            f"ORDER BY {column} LIMIT ?",
+            (*values, begin, longest, limit),
         )
-        return [(row.account_id, row.id) for row in rows]
+        found = [(row.account_id, row.id) for row in rows]
+        return found, rows[-1].place if len(rows) == limit else None
 
     @frees_space
     @write

@@ -56,13 +56,29 @@ async def test_a_shorter_retention(stores: Stores) -> None:
     await stores.deliveries.deliver(sent)
     assert await stores.expiry.own_retentions() == {"bob": 48}
     for owner, name, hours in ((None, "ann", 24), (AccountId("bob"), "bob", 48)):
-        found = await stores.expiry.expiring_after(owner, hours * HOUR, 10)
+        found, _ = await stores.expiry.expiring_after(owner, hours * HOUR, 10)
         assert [account_id for account_id, _ in found] == [name]
         await stores.expiry.shorten(found, hours * HOUR)
-        assert not await stores.expiry.expiring_after(owner, hours * HOUR, 10)
+        assert await stores.expiry.expiring_after(owner, hours * HOUR, 10) == ([], None)
         page = await stores.messages.page(AccountId(name), MessageFilter(), NOON, 10, 0)
         ((summary, _),) = page.entries
         assert summary.expires_at - summary.received_at == hours * HOUR
+
+
+async def test_mail_that_expires_too_late_is_read_once(stores: Stores) -> None:
+    """Each call goes on behind the last message of the call before, for both kinds of owners."""
+    await stores.accounts.add_account(account("ann"))
+    await stores.accounts.add_account(account("bob"))
+    await stores.accounts.set_limits(AccountId("bob"), AccountLimits(retention_hours=48))
+    for _ in range(3):
+        late = Instant(NOON + 100 * HOUR)
+        await stores.deliveries.deliver(
+            delivery(recipient("ann"), recipient("bob"), expires_at=late)
+        )
+    for owner in (None, AccountId("bob")):
+        first, last = await stores.expiry.expiring_after(owner, 48 * HOUR, 2)
+        second, end = await stores.expiry.expiring_after(owner, 48 * HOUR, 2, last)
+        assert (len(set(first + second)), end) == (3, None)
 
 
 async def test_expiry_makes_room(stores: Stores) -> None:

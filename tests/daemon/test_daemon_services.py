@@ -297,6 +297,18 @@ class TestPeriodic:
         rounds.end()
         assert service.stopService().called
 
+    def test_a_round_that_a_stop_cancels(
+        self, clock: Clock, logged_failures: list[LogEvent]
+    ) -> None:
+        """Work with which the next start goes on does not delay a stop, and did not fail."""
+        rounds = Rounds()
+        service = PeriodicService("work", 10, rounds, clock, is_cancelled=True)
+        service.startService()
+        assert service.stopService().called
+        assert logged_failures == []
+        clock.advance(100)
+        assert len(rounds.rounds) == 1
+
     @pytest.mark.parametrize("failure", [StoreUnavailable("locked"), ZeroDivisionError()])
     def test_a_round_that_fails(
         self, clock: Clock, logged_failures: list[LogEvent], failure: Exception
