@@ -398,18 +398,18 @@ class ExpiryStore(Store):
         :param account_id: the owner; `None`: all accounts without their own retention.
         :param longest: milliseconds.
         """
+        begin: list[Value]
         if account_id is None:
-            column, owned, values = "m.id", "a.retention_hours IS NULL", ()
+            column, owned, begin = "m.id", "a.retention_hours IS NULL", [last or ""]
         else:
-            column, owned, values = "m.position", "m.account_id = ?", (account_id,)
-        begin: Value = last or ("" if account_id is None else START)
+            column, owned, begin = "m.position", "m.account_id = ?", [account_id, last or START]
         rows = transaction.rows(
             f"SELECT m.id, m.account_id, {column} AS place "
             "FROM message m JOIN account a ON a.id = m.account_id "
             f"WHERE {owned} AND {column} > ? "
             "AND m.undo_expires_at IS NULL AND m.expires_at > m.received_at + ? "
             f"ORDER BY {column} LIMIT ?",
-            (*values, begin, longest, limit),
+            [*begin, longest, limit],
         )
         found = [(row.account_id, row.id) for row in rows]
         return found, rows[-1].place if len(rows) == limit else None
