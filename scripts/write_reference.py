@@ -15,6 +15,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from mailcheck.api.requests.fields import LONGEST_TASK
 from mailcheck.api.urls import PublicUrls
 from mailcheck.assembly.doors.agents import build_tools
 from mailcheck.assembly.doors.compatible import FACADES
@@ -36,6 +37,7 @@ from mailcheck.core.rights import SCOPE_TEXTS, Scope
 from mailcheck.web.api.description import ApiDescription
 from mailcheck.web.dashboard.api_reference.view import describe_bounds, describe_type, list_fields
 from mailcheck.web.dashboard.snippets import write_snippets
+from mailcheck.web.mcp.protocol_modes import Extension
 from mailcheck.web.providers.catalogue import PROVIDERS
 from mailcheck.web.providers.provider import MEANINGS, Provider, Support
 from mailcheck.web.site.likeness import Like
@@ -281,7 +283,12 @@ def write_tools(house: House) -> str:
     """Return the page of MCP tools."""
     tools = Agent(house).tools()
     listed = [(f"[{code(name)}](#{name})", tool["title"]) for name, tool in tools.items()]
-    parts = [table(("Tool", "Purpose"), listed)]
+    extensions = (
+        f"Clients of the extension `{Extension.TASKS}` may pass a `timeout` of up to "
+        f"{LONGEST_TASK:g} seconds. The card of `{Extension.UI}` has two more tools, which models "
+        "do not see. [Connect an agent](../how-to/connect-an-agent.md) explains both extensions.\n"
+    )
+    parts = [table(("Tool", "Purpose"), listed), extensions]
     for name, tool in tools.items():
         takes = table(("Argument", "Type", "Meaning"), _field_rows(tool["inputSchema"]))
         gives = table(
