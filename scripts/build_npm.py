@@ -1,6 +1,6 @@
 """Build the package of npm, ``mailcheck-client``, in ``dist/``, and print its path.
 
-    python -m scripts.build_npm
+    python -m scripts.build_npm [FOLDER]
 
 It contains the client libraries that the daemon serves, and what is in ``npm/`` for test runners.
 """
@@ -8,6 +8,7 @@ It contains the client libraries that the daemon serves, and what is in ``npm/``
 import json
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from mailcheck.web.site.client_libraries import CLIENT_LIBRARIES, as_commonjs
@@ -55,7 +56,7 @@ def main() -> None:
         check=True,
     )
     build(BUILD, version.stdout.strip())
-    print(pack(BUILD, ROOT / "dist"))
+    print(pack(BUILD, Path(*sys.argv[1:2] or [ROOT / "dist"])))
 
 
 if __name__ == "__main__":

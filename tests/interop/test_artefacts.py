@@ -176,7 +176,7 @@ def test_the_npm_package(dist: Path, service: Daemon, tmp_path: Path) -> None:
         pytest.skip("npm is missing")
     package = only(dist, "mailcheck-client-*.tgz")
     assert package.name == f"mailcheck-client-{version()}.tgz"
-    run("npm", "install", "--silent", "--no-audit", "--prefix", tmp_path, package)
+    run("npm", "install", "--offline", "--omit=peer", "--no-audit", "--prefix", tmp_path, package)
     script = tmp_path / "wait.mjs"
     script.write_text(WAIT)
     send(service)
