@@ -365,6 +365,8 @@ class Dispatcher:
         except ExpectedFailure as failure:
             problem = problem_of(failure)
             if problem.status in (TOO_MANY_REQUESTS, SERVICE_UNAVAILABLE):
+                if has_ended:  # its state needs the result
+                    raise to_rpc_error(failure) from failure
                 return render_task(task, problem.sentence)
             result = render_tool_failure(explain_failure(failure))
         task = await self._tasks.end(task, TaskStatus.COMPLETED)

@@ -234,6 +234,15 @@ def test_a_task_survives_a_restart(agent: Agent, house: House) -> None:
     assert "restarting" in state["statusMessage"]
 
 
+def test_a_result_that_cannot_be_read_now(agent: Agent, house: House) -> None:
+    """A poll of a completed task whose result cannot be read is 503, not a state without it."""
+    task_id = begin(agent, tag="a")
+    house.receive(house.address("a"))
+    assert poll(agent, task_id)["status"] == "completed"
+    house.assembly.mail.feeds.close()
+    assert agent.request("tasks/get", {"taskId": task_id}).status == 503
+
+
 def test_without_shared_state_a_call_waits(house: House) -> None:
     """While daemons share no state, a long wait is an ordinary call, answered within 55 seconds."""
     runtime = house.assembly.runtime
