@@ -410,7 +410,8 @@ def write_findings() -> str:
     words = (
         "A report says for each finding what it means and what to do. Points are those of a mail's"
         " score (0 to 10): see [Scores](../explanation/scores.md). The page of a domain shows the"
-        " points of its reputation score beside each factor.\n"
+        " points of its reputation score beside each factor. A word in braces, like {domain},"
+        " stands for a value of the case.\n"
     )
     parts = [f"## {area}\n\n" + "\n".join(rows) for area, rows in areas.items()]
     return page("Findings", "the table of findings", words, *parts)
@@ -423,7 +424,7 @@ def _write_finding(row: Row) -> str:
         points = f"{row.price / 10:.1f}"
     lines = [
         f"* Finding: {cell(row.title)}",
-        f"* Why it matters: {cell(row.explanation)}",
+        f"* What it means: {cell(row.meaning)}",
         *([f"* What to do: {cell(row.advice)}"] if row.advice else []),
         f"* Severity: {severity}",
         *([f"* Points: {points}"] if points else []),
@@ -460,10 +461,7 @@ def write_prices() -> str:
 def _price_table(rows: Iterable[Row]) -> str:
     return table(
         ("Finding", "Points", "When", "Why"),
-        (
-            (code(row.id), f"{(row.price or 0) / 10:.1f}", row.title, row.explanation)
-            for row in rows
-        ),
+        ((code(row.id), f"{(row.price or 0) / 10:.1f}", row.title, row.meaning) for row in rows),
     )
 
 

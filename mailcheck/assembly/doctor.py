@@ -162,10 +162,7 @@ class DoctorParts(NamedTuple):
 
     async def _dns(self) -> Iterable[Finding] | Advice:
         if self._is_for_this_machine:
-            meaning = (
-                f"Local programs can send mail to @{EXAMPLE_DOMAIN}; other mail servers cannot."
-            )
-            return [make_finding("doctor.dns.example", meaning)]
+            return [make_finding("doctor.dns.example", example_domain=EXAMPLE_DOMAIN)]
         zone = self.zone
 
         def judge(answers: Answers) -> Outcome:
@@ -193,11 +190,7 @@ class DoctorParts(NamedTuple):
         if found is OutboundPort.UNKNOWN:
             why = "It could not be determined whether connections to port 25 leave this network."
             return [undetermined_finding("port-out", why)]
-        meaning = (
-            "Connections to port 25 do not leave this network, so it cannot be determined whether"
-            " mail hosts offer encryption. Receiving mail is not affected."
-        )
-        return [make_finding("doctor.port-out.blocked", meaning)]
+        return [make_finding("doctor.port-out.blocked")]
 
     async def _blocklists(self) -> Iterable[Finding]:
         health = self.checks.health
@@ -215,8 +208,11 @@ class DoctorParts(NamedTuple):
             ]
         if len(sick) > len(asked) // 4:
             names = ", ".join(sorted(sick)[:5])
-            meaning = f"{len(sick)} of {len(asked)} blocklists fail their self-test: {names}, ..."
-            return [make_finding("doctor.blocklists.refused", meaning)]
+            return [
+                make_finding(
+                    "doctor.blocklists.refused", count=len(sick), asked=len(asked), names=names
+                )
+            ]
         return []
 
     async def _spamd(self) -> Iterable[Finding]:
@@ -224,28 +220,24 @@ class DoctorParts(NamedTuple):
         if option == "off" and has_rspamd:
             return []
         if option == "off":
-            meaning = "The content filter is switched off, so reports do not include it."
-            return [make_finding("doctor.spamd.off", meaning)]
+            return [make_finding("doctor.spamd.off")]
         places = DEFAULT_ADDRESSES if option == "auto" else (parse_spamd_address(option),)
         for place in places:
             if await SpamdClient(self.reactor, place).answers():
                 return []
         if option != "auto":
-            meaning = (
-                f"spamd at {option} does not answer, so reports have no content filter result."
-            )
-            return [make_finding("doctor.spamd.silent", meaning)]
+            return [make_finding("doctor.spamd.silent", option=option)]
         if find_spamd() is None and not has_rspamd:
-            meaning = "SpamAssassin is not installed, so reports have no content filter result."
-            return [make_finding("doctor.spamd.missing", meaning)]
+            return [make_finding("doctor.spamd.missing")]
         return []
 
     async def _rspamd(self) -> Iterable[Finding]:
         try:
             await rspamd_client(self._config, self.reactor).report(EXAMPLE_MAIL)
         except FilterFailed as failure:
-            meaning = f"rspamd at {self._config.rspamd.url} gives no verdict: {failure}."
-            return [make_finding("doctor.rspamd.silent", meaning)]
+            return [
+                make_finding("doctor.rspamd.silent", url=self._config.rspamd.url, failure=failure)
+            ]
         return []
 
     async def _milter(self) -> Iterable[Finding]:
@@ -258,8 +250,7 @@ class DoctorParts(NamedTuple):
             host = UNSPECIFIED.get(address.host or "", address.host or "")
             place = SpamdAddress(path=path) if path else SpamdAddress(host, address.port or 0)
             if not await answers(spamd_endpoint(place, self.reactor), self.reactor):
-                meaning = f"The milter endpoint {text} does not answer."
-                found.append(make_finding("doctor.milter.silent", meaning))
+                found.append(make_finding("doctor.milter.silent", text=text))
         return found
 
     async def _disk(self) -> Iterable[Finding]:
@@ -275,15 +266,10 @@ class DoctorParts(NamedTuple):
             why = f"The backups in {folder} cannot be listed: {error.strerror}."
             return [undetermined_finding("backup", why)]
         if newest is None:
-            meaning = f"[backup] every is {every:g} hours, but {folder} has no backup."
-            return [make_finding("doctor.backup.missing", meaning)]
+            return [make_finding("doctor.backup.missing", every=every, folder=folder)]
         if is_overdue(newest, every, time.time()):
             hours = (time.time() - newest.made_at) / HOUR
-            meaning = (
-                f"The newest backup, {newest.path}, is {hours:.0f} hours old, and [backup] every is"
-                f" {every:g} hours."
-            )
-            return [make_finding("doctor.backup.old", meaning)]
+            return [make_finding("doctor.backup.old", path=newest.path, hours=hours, every=every)]
         return []
 
     async def _rights(self) -> Iterable[Finding]:
@@ -300,18 +286,10 @@ class DoctorParts(NamedTuple):
     async def _installation(self) -> Iterable[Finding]:
         if not has_older_distribution(sys.path):
             return []
-        meaning = (
-            "The distribution mailcheck, the name of this one before it became mailcheck-daemon, is"
-            " installed in the same environment."
-        )
-        return [make_finding("doctor.installation.twice", meaning)]
+        return [make_finding("doctor.installation.twice")]
 
     async def _self_signed(self) -> Iterable[Finding]:
-        meaning = (
-            "[imap] and [pop3] listen for other machines, whose mail programs cannot verify the "
-            "self-signed certificate."
-        )
-        return [make_finding("doctor.certificate.self-signed", meaning)]
+        return [make_finding("doctor.certificate.self-signed")]
 
     async def _database(self) -> Iterable[Finding]:
         url = self._config.storage.url
@@ -322,8 +300,12 @@ class DoctorParts(NamedTuple):
             else:
                 require_database(url)
         except StoreUnavailable as failure:
-            meaning = f"{str(failure)[:1].upper()}{str(failure)[1:]}."
-            return [make_finding("doctor.database.away", meaning)]
+            return [
+                make_finding(
+                    "doctor.database.away",
+                    failure=f"{str(failure)[:1].upper()}{str(failure)[1:]}",
+                )
+            ]
         return []
 
     async def _redis(self) -> Iterable[Finding]:
@@ -343,10 +325,7 @@ class DoctorParts(NamedTuple):
                 await deferLater(self.reactor, REDIS_LOOKS)
         finally:
             await redis.stopService()
-        meaning = (
-            f"Redis at {address} does not answer, so each daemon counts rate limits on its own."
-        )
-        return [make_finding("doctor.redis.away", meaning)]
+        return [make_finding("doctor.redis.away", address=address)]
 
 
 def _is_any(found: Iterable[Any], status: HealthStatus) -> bool:

@@ -23,19 +23,20 @@ class BadTable(Exception):
 
 
 class Row(Struct, frozen=True):
-    """The parts of a finding that are the same in every case.
+    """One finding: all that is said about it, with named places for the values of a case.
 
+    :param meaning: the consequence, with places like ``{domain}``.
     :param area: area of a mail's report, or `None` for a finding that mail reports do not have.
     :param fixed: severity of a finding without a price; `None` if the check decides it.
     :param price: tenths of a point, or `None` if the finding is free or its price is measured.
     :param aliases: earlier ids.
-    :param advice: what to do if the check gives no advice of its own; empty if there is none.
+    :param advice: what to do, with places; empty if the check always gives its own.
     """
 
     id: str
     area: Area | None
     title: str
-    explanation: str
+    meaning: str
     fixed: Severity | None = None
     price: int | None = None
     aliases: Sequence[str] = ()

@@ -1,7 +1,6 @@
 """The table of findings. Every finding about a mail, a domain or this machine has one row.
 
-A check names the row of a finding and adds the parts that depend on the case: the meaning, the
-advice and the records to publish.
+A check names the row of a finding, and gives the values of its places and the records to publish.
 """
 
 from collections.abc import Iterable
@@ -44,26 +43,31 @@ def advice_of(name: str) -> str:
 
 
 def make_finding(
-    name: str,
-    meaning: str,
+    row_id: str,
+    /,
+    meaning: str | None = None,
     fix: str | None = None,
     proposed: RecordToPublish | None = None,
     replaced: tuple[str, ...] = (),
     *,
     severity: Severity | None = None,
+    **places: object,
 ) -> Finding:
     """Return a finding of the row with this id.
 
+    :param meaning: the consequence in this case; `None` for the meaning of the row.
     :param fix: what to do in this case; `None` for the advice of the row.
     :param severity: required if the row does not fix the severity, and not allowed otherwise.
+    :param places: the values of the places in the meaning and the advice of the row.
     :raises BadTable: the severity is given twice or not at all.
     """
-    row = FINDINGS[name]
+    row = FINDINGS[row_id]
     known = row.severity if severity is None else severity
     if known is None or None not in (row.severity, severity):
-        raise BadTable(f"the severity of {name} must be given once: {row.severity}, {severity}")
-    advice = row.advice if fix is None else fix
-    return Finding(row.id, known, meaning, advice, proposed, replaced=replaced)
+        raise BadTable(f"the severity of {row_id} must be given once: {row.severity}, {severity}")
+    said = row.meaning.format_map(places) if meaning is None else meaning
+    advice = row.advice.format_map(places) if fix is None else fix
+    return Finding(row.id, known, said, advice, proposed, replaced=replaced)
 
 
 def undetermined(name: str, names: Iterable[str]) -> Finding:

@@ -16,7 +16,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from msgspec import Struct
 
 from mailcheck.checks.finding_row import BadTable
-from mailcheck.checks.findings import Area, ChargedFinding, Finding, RecordToPublish
+from mailcheck.checks.findings import Area, ChargedFinding, Finding
 from mailcheck.checks.findings_table import FINDINGS, make_finding
 
 QUALITY_AREAS = (Area.HEADERS, Area.CONTENT, Area.TRANSPORT, Area.LINKS, Area.UNSUBSCRIBE)
@@ -83,10 +83,10 @@ def uncharged(finding: Finding) -> ChargedFinding:
 
 
 def charge(
-    name: str, meaning: str, fix: str | None = None, record: RecordToPublish | None = None
+    row_id: str, /, meaning: str | None = None, fix: str | None = None, **places: object
 ) -> ChargedFinding:
-    """Return a new finding with its price, and the advice of its row if `fix` is `None`."""
-    return price_finding(make_finding(name, meaning, fix, record))
+    """Return a new finding with its price; see `make_finding`."""
+    return price_finding(make_finding(row_id, meaning, fix, None, (), severity=None, **places))
 
 
 def _charged(finding: Finding, tenths: int) -> ChargedFinding:

@@ -49,15 +49,11 @@ def examine_disk(folder: Path, min_free: int) -> Iterator[Finding]:
     free = disk.f_bavail * disk.f_frsize
     if free < min_free:
         yield make_finding(
-            "doctor.disk.full",
-            f"Only {_mebibytes(free)} are free at {folder}, less than [storage] min_free"
-            f" ({_mebibytes(min_free)}). Mail is temporarily rejected (452).",
+            "doctor.disk.full", free=_mebibytes(free), folder=folder, min_free=_mebibytes(min_free)
         )
     elif free < 2 * min_free:
         yield make_finding(
-            "doctor.disk.low",
-            f"Only {_mebibytes(free)} are free at {folder}. Below {_mebibytes(min_free)}, mail is"
-            " rejected.",
+            "doctor.disk.low", free=_mebibytes(free), folder=folder, min_free=_mebibytes(min_free)
         )
 
 
@@ -68,21 +64,13 @@ def _mebibytes(octets: int) -> str:
 def examine_rights(folder: Path, files: Sequence[Path]) -> Iterator[Finding]:
     """Find a folder that cannot be written, and mail or secrets that other users can read."""
     if not folder.is_dir():
-        yield make_finding(
-            "doctor.rights.no-folder",
-            f"The folder {folder} does not exist: no daemon has been started with this"
-            " configuration.",
-        )
+        yield make_finding("doctor.rights.no-folder", folder=folder)
         return
     if not os.access(folder, os.W_OK | os.X_OK):
-        yield make_finding("doctor.rights.not-writable", f"This user cannot write to {folder}.")
+        yield make_finding("doctor.rights.not-writable", folder=folder)
     for file in files:
         if file.exists() and stat.S_IMODE(file.stat().st_mode) & 0o077:
-            yield make_finding(
-                "doctor.rights.open-file",
-                f"Other users of this machine can read {file}.",
-                f"chmod 600 {file}",
-            )
+            yield make_finding("doctor.rights.open-file", file=file)
 
 
 def examine_certificate(path: Path, now: float) -> Iterator[Finding]:
@@ -90,17 +78,16 @@ def examine_certificate(path: Path, now: float) -> Iterator[Finding]:
     try:
         certificate = x509.load_pem_x509_certificate(path.read_bytes())
     except (OSError, ValueError) as error:
-        yield make_finding(
-            "doctor.certificate.unreadable", f"The certificate {path} cannot be read: {error}."
-        )
+        yield make_finding("doctor.certificate.unreadable", path=path, error=error)
         return
     days = (certificate.not_valid_after_utc.timestamp() - now) / DAY
     if days < CERTIFICATE_DAYS:
         when = f"expires in {days:.0f} days" if days >= 0 else f"expired {-days:,.0f} days ago"
         yield make_finding(
             "doctor.certificate.ending",
-            f"The certificate {path} {when}; it has not been renewed.",
             severity=Severity.ERROR if days < 0 else Severity.WARNING,
+            path=path,
+            when=when,
         )
 
 
@@ -122,8 +109,7 @@ async def examine_clock(fetcher: GuardedFetcher, url: str, now: Now) -> list[Fin
     if abs(ahead) <= CLOCK_TOLERANCE:
         return []
     side = "ahead" if ahead > 0 else "behind"
-    meaning = f"This machine's clock is {abs(ahead):.0f} s {side}."
-    return [make_finding("doctor.clock.wrong", meaning)]
+    return [make_finding("doctor.clock.wrong", ahead=abs(ahead), side=side)]
 
 
 async def examine_inbound_port(

@@ -4,6 +4,7 @@ import ast
 import re
 from functools import cache
 from pathlib import Path
+from string import Formatter
 
 import pytest
 
@@ -141,9 +142,50 @@ def test_a_severity_is_given_once() -> None:
 
 
 def test_every_row_has_words() -> None:
-    """Each finding has a title and an explanation of one sentence each."""
-    assert [row.id for row in ROWS if not row.title or not row.explanation] == []
-    assert [row.id for row in ROWS if f"{row.title}{row.explanation}".count(". ")] == []
+    """Each finding has a title, which is one sentence without a full stop, and a meaning."""
+    assert [row.id for row in ROWS if not row.title or not row.meaning] == []
+    assert [row.id for row in ROWS if row.title.endswith(".") or ". " in row.title] == []
+
+
+OPTIONS = {"meaning", "fix", "proposed", "replaced", "severity"}
+
+
+def test_callers_fill_the_places() -> None:
+    """A call names all places of the sentences that it takes from its row, and no others."""
+    wrong = []
+    for place, node in makers():
+        row = FINDINGS.get(_text_of(node.args[0]))
+        given = {keyword.arg for keyword in node.keywords} - OPTIONS
+        if row is not None and None not in given:
+            expected = set() if _is_given(node, 1, "meaning") else places_of(row.meaning)
+            expected |= set() if _is_given(node, 2, "fix") else places_of(row.advice)
+            wrong += [(place, row.id, given ^ expected)] if given != expected else []
+    assert not wrong
+
+
+def test_sentences_with_places_are_used() -> None:
+    """A call takes each meaning that has places from its row."""
+    used = {_text_of(node.args[0]) for _, node in makers() if not _is_given(node, 1, "meaning")}
+    assert {row.id for row in ROWS if places_of(row.meaning)} - used == set()
+
+
+def makers() -> list[tuple[str, ast.Call]]:
+    """Return the calls that make a finding with sentences of its row or of its own."""
+    names = ("make_finding", "charge")
+    return [
+        (place, node)
+        for place, node in calls()
+        if isinstance(node.func, ast.Name) and node.func.id in names
+    ]
+
+
+def places_of(text: str) -> set[str]:
+    """Return the names of the places in a text of a row."""
+    return {name for _, name, _, _ in Formatter().parse(text) if name is not None}
+
+
+def _is_given(call: ast.Call, index: int, name: str) -> bool:
+    return len(call.args) > index or any(keyword.arg == name for keyword in call.keywords)
 
 
 @rows(

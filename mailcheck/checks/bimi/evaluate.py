@@ -161,23 +161,14 @@ def _judge_policy_record(
     percentage = parse_tag_list(published.text).get("pct")
     if policy is Policy.QUARANTINE and percentage not in (None, "100"):
         yield make_finding(
-            "bimi.dmarc-partial",
-            f"The DMARC record of {domain} asks for quarantine of a part of the mail only"
-            f" (pct={percentage[:20] if percentage else ''}).",
+            "bimi.dmarc-partial", domain=domain, percentage=percentage[:20] if percentage else ""
         )
     if published.subdomain_policy is Policy.NONE:
-        yield make_finding(
-            "bimi.dmarc-subdomains",
-            f"The DMARC record of {domain} has no policy for subdomains (sp=none). Receivers then"
-            " show no logo.",
-        )
+        yield make_finding("bimi.dmarc-subdomains", domain=domain)
 
 
 def _too_weak(domain: str, what: str) -> Finding:
-    return make_finding(
-        "bimi.dmarc-policy",
-        f"{domain} has {what}. Receivers show logos only with p=quarantine or p=reject.",
-    )
+    return make_finding("bimi.dmarc-policy", domain=domain, what=what)
 
 
 def _judge_logo(record: BimiRecord, file: LogoFile | None) -> Iterator[Finding]:
@@ -191,18 +182,11 @@ def _judge_logo(record: BimiRecord, file: LogoFile | None) -> Iterator[Finding]:
         )
         return
     if file.logo is None:
-        yield make_finding(
-            "bimi.logo-missing",
-            f"The logo at {url} cannot be fetched: {_NOT_FETCHED[file.outcome]}.",
-        )
+        yield make_finding("bimi.logo-missing", url=url, reason=_NOT_FETCHED[file.outcome])
         return
     if file.media_type != MEDIA_TYPE:
         shown = file.media_type[:60] or "no type"
-        yield make_finding(
-            "bimi.logo-type",
-            f"The web server sends the logo at {url} with the type {shown} instead of"
-            f" {MEDIA_TYPE}.",
-        )
+        yield make_finding("bimi.logo-type", url=url, shown=shown, media_type=MEDIA_TYPE)
     yield from file.logo.findings
 
 
@@ -210,11 +194,7 @@ def _judge_evidence(record: BimiRecord, file: CertificateFile | None) -> Iterato
     url = record.evidence
     if not url:
         if not parse_tag_list(record.text).get("a"):
-            yield make_finding(
-                "bimi.no-certificate",
-                f"The BIMI record at {record.name} names no certificate (a=). Gmail and Apple Mail"
-                " show only logos that have one.",
-            )
+            yield make_finding("bimi.no-certificate", name=record.name)
         return
     if file is None or file.outcome is FetchOutcome.NO_ANSWER:
         yield undetermined("bimi.undetermined", [url])
@@ -226,10 +206,7 @@ def _judge_evidence(record: BimiRecord, file: CertificateFile | None) -> Iterato
     elif file.problem:
         yield make_finding("bimi.certificate-unreadable", f"The file at {url} {file.problem}.")
     elif file.certificate is None:
-        yield make_finding(
-            "bimi.certificate-missing",
-            f"The certificate at {url} cannot be fetched: {_NOT_FETCHED[file.outcome]}.",
-        )
+        yield make_finding("bimi.certificate-missing", url=url, reason=_NOT_FETCHED[file.outcome])
 
 
 def _judge_certificate(
@@ -238,23 +215,11 @@ def _judge_certificate(
     """Judge the certificate itself, which must be for one of the domains or its selector."""
     url = record.evidence
     if not mark.is_first:
-        yield make_finding(
-            "bimi.certificate-order",
-            f"The file at {url} does not begin with the certificate of the logo, or has several of"
-            " them.",
-        )
+        yield make_finding("bimi.certificate-order", url=url)
     if not mark.has_purpose:
-        yield make_finding(
-            "bimi.certificate-purpose",
-            f"The certificate at {url} is not one for logos: it lacks the purpose"
-            " id-kp-BrandIndicatorforMessageIdentification.",
-        )
+        yield make_finding("bimi.certificate-purpose", url=url)
     elif mark.kind is MarkKind.UNKNOWN:
-        yield make_finding(
-            "bimi.mark-type",
-            f"The certificate at {url} does not say whether its mark is registered: its type is"
-            f' "{mark.mark_type[:60]}".',
-        )
+        yield make_finding("bimi.mark-type", url=url, mark_type=mark.mark_type[:60])
     accepted = {
         name
         for domain in domains
@@ -264,14 +229,10 @@ def _judge_certificate(
     if accepted.isdisjoint(mark.domains):
         names = ", ".join(mark.domains[:5]) or "no domain"
         yield make_finding(
-            "bimi.certificate-domain",
-            f"The certificate at {url} is for {names}, not for {record.found_at}.",
+            "bimi.certificate-domain", url=url, names=names, found_at=record.found_at
         )
     if not mark.has_timestamps:
-        yield make_finding(
-            "bimi.no-timestamps",
-            f"The certificate at {url} has no timestamps of certificate logs (SCT).",
-        )
+        yield make_finding("bimi.no-timestamps", url=url)
 
 
 def _judge_time(url: str, mark: MarkCertificate, now: Instant) -> Iterator[Finding]:
@@ -289,10 +250,7 @@ def _judge_time(url: str, mark: MarkCertificate, now: Instant) -> Iterator[Findi
         )
     elif mark.issuers_end_at - now < ENDING_SOON:
         days = (mark.issuers_end_at - now) // DAY
-        yield make_finding(
-            "bimi.certificate-ending",
-            f"The certificate of {whose}the logo at {url} expires on {day}, in {days} days.",
-        )
+        yield make_finding("bimi.certificate-ending", whose=whose, url=url, day=day, days=days)
 
 
 def _judge_issuers(url: str, mark: MarkCertificate, caa: CaaVerdict) -> Iterator[Finding]:
@@ -309,24 +267,17 @@ def _judge_issuers(url: str, mark: MarkCertificate, caa: CaaVerdict) -> Iterator
             f"The file at {url} lacks the certificate of an issuer ({mark.issuer}).",
         )
     elif root is None:
-        yield make_finding(
-            "bimi.issuer-undetermined",
-            f"The issuer of the certificate at {url} ({mark.issuer}) could not be determined: this"
-            " service does not know its root.",
-        )
+        yield make_finding("bimi.issuer-undetermined", url=url, issuer=mark.issuer)
     elif root.distrusted_after and format_instant(mark.begins_at)[:10] >= root.distrusted_after:
         yield make_finding(
             "bimi.issuer-distrusted",
-            f"{root.by} does not trust certificates for logos that {root.name} has issued after"
-            f" {root.distrusted_after}.",
+            by=root.by,
+            name=root.name,
+            distrusted_after=root.distrusted_after,
         )
     allowed = caa.issuers(ISSUE_MARK)
     if root is not None and allowed is not None and not set(allowed) & set(root.caa):
-        yield make_finding(
-            "bimi.caa-forbids",
-            f"The CAA records of {caa.found_at} do not allow {root.name} to issue the next"
-            " certificate for the logo (issuevmc).",
-        )
+        yield make_finding("bimi.caa-forbids", found_at=caa.found_at, name=root.name)
 
 
 def _compare(record: BimiRecord, logo: Logo | None, mark: MarkCertificate) -> Iterator[Finding]:
@@ -341,7 +292,4 @@ def _compare(record: BimiRecord, logo: Logo | None, mark: MarkCertificate) -> It
             f"The logo in the certificate at {url} does not match its hash there.",
         )
     if logo is not None and logo.svg and logo.svg != mark.logotype.svg:
-        yield make_finding(
-            "bimi.logo-differs",
-            f"The logo at {record.location} is not the one in the certificate at {url}.",
-        )
+        yield make_finding("bimi.logo-differs", location=record.location, url=url)

@@ -155,10 +155,7 @@ def _read(domain: str, selector: str, place: str, text: str) -> BimiRecord:
     tags, name = parse_tag_list(text), record_name(selector, place)
     location, evidence = tags.get(LOCATION), tags.get(EVIDENCE) or ""
     if location == "" and not evidence:
-        declined = make_finding(
-            "bimi.declined",
-            f"{domain} declares at {name} that it has no logo, so receivers show none.",
-        )
+        declined = make_finding("bimi.declined", domain=domain, name=name)
         return BimiRecord(
             domain, selector, Presence.FOUND, place, text, is_declined=True, findings=(declined,)
         )
@@ -181,31 +178,24 @@ def _read(domain: str, selector: str, place: str, text: str) -> BimiRecord:
 def _judge(name: str, text: str, tags: TagList) -> Iterator[Finding]:
     if tags.problems:
         yield make_finding(
-            "bimi.syntax",
-            f"Part of the BIMI record at {name} is malformed: {tags.problems[0]}.",
-            proposed=_repaired(name, text),
+            "bimi.syntax", proposed=_repaired(name, text), name=name, problems=tags.problems[0]
         )
     if not tags.get(LOCATION):
-        yield make_finding(
-            "bimi.no-location",
-            f"The BIMI record at {name} names no logo (l=), so receivers show none.",
-        )
+        yield make_finding("bimi.no-location", name=name)
     for tag, what in ((LOCATION, "logo"), (EVIDENCE, "certificate")):
         yield from _judge_url(name, tags, tag, what)
     preference = tags.get(PREFERENCE)
     if preference is not None and preference not in [known.value for known in Preference]:
         yield make_finding(
             "bimi.bad-preference",
-            f'The BIMI record at {name} has avp="{preference[:MAX_SHOWN]}". Receivers know only'
-            " brand and personal.",
             proposed=_changed(name, tags.tags, {PREFERENCE: _near_preference(preference)}),
+            name=name,
+            preference=preference[:MAX_SHOWN],
         )
     unknown = [tag for tag in tags.tags if tag not in KNOWN_TAGS]
     if unknown:
         names = ", ".join(tag[:MAX_SHOWN] for tag in unknown[:5])
-        yield make_finding(
-            "bimi.unknown-tag", f"Receivers ignore tags of the BIMI record at {name}: {names}."
-        )
+        yield make_finding("bimi.unknown-tag", name=name, names=names)
 
 
 def _judge_url(name: str, tags: TagList, tag: str, what: str) -> Iterator[Finding]:
@@ -216,17 +206,20 @@ def _judge_url(name: str, tags: TagList, tag: str, what: str) -> Iterator[Findin
     if secure != url and is_usable_url(secure):
         yield make_finding(
             "bimi.not-https",
-            f"The URL of the {what} ({tag}=) at {name} begins with http:. Receivers fetch it over"
-            " https only.",
             proposed=_changed(name, tags.tags, {tag: secure}),
+            what=what,
+            tag=tag,
+            name=name,
         )
         return
     bare = f"https://{url}"
     yield make_finding(
         "bimi.bad-url",
-        f'The URL of the {what} ({tag}=) at {name} cannot be used: "{url[:MAX_SHOWN]}" is not an'
-        " https URL of a host name.",
         proposed=_changed(name, tags.tags, {tag: bare}) if is_usable_url(bare) else None,
+        what=what,
+        tag=tag,
+        name=name,
+        url=url[:MAX_SHOWN],
     )
 
 
@@ -264,15 +257,13 @@ def _unreadable(name: str, text: str) -> Finding:
     mistake = name_mistake(text)
     return make_finding(
         "bimi.unreadable",
-        f'The record at {name} ("{text[:40]}") does not begin with'
-        f' "v={VERSION};"{f": {mistake}" if mistake else ""}, so receivers ignore it.',
         proposed=_repaired(name, text),
+        name=name,
+        text=text[:40],
+        version=VERSION,
+        mistake=f": {mistake}" if mistake else "",
     )
 
 
 def _absent(domain: str, selector: str) -> Finding:
-    return make_finding(
-        "bimi.absent",
-        f"{domain} has no BIMI record at {record_name(selector, domain)}, so receivers show no logo"
-        " of it. This is optional.",
-    )
+    return make_finding("bimi.absent", domain=domain, selector=record_name(selector, domain))

@@ -49,17 +49,12 @@ def describe_logo_selector(selector: LogoSelector, domain: str) -> tuple[Finding
     :param domain: the domain of the author, or empty if it is not known.
     """
     if selector.problem:
-        meaning = f"The field BIMI-Selector {selector.problem}, so receivers look for no logo."
-        return (make_finding("bimi.bad-selector", meaning),)
+        return (make_finding("bimi.bad-selector", problem=selector.problem),)
     if not selector.name:
         return ()
     place = domain or "the domain in From"
     return (
         make_finding(
-            "bimi.selector",
-            f"The mail chooses the logo of the selector {selector.name}: receivers look for the"
-            f" record {selector.name}._bimi.{place}.",
-            f"To check the logo, run: mailcheck domain {domain or 'DOMAIN'} --bimi-selector"
-            f" {selector.name}",
+            "bimi.selector", name=selector.name, place=place, at_domain=domain or "DOMAIN"
         ),
     )

@@ -101,7 +101,7 @@ def check_logo(octets: bytes, url: str) -> Logo:
     try:
         svg = unpack(octets)
     except DamagedLogo as damage:
-        fault = make_finding("bimi.logo-damaged", f"The logo at {url} cannot be used: {damage}.")
+        fault = make_finding("bimi.logo-damaged", url=url, damage=damage)
         return Logo(b"", len(octets), "", False, (fault,))
     if len(svg) > MAX_READ:
         return Logo(b"", len(svg), "", False, (_too_large(url, len(svg)),))
@@ -187,13 +187,7 @@ class _Reader:
         self._found.setdefault(finding.id, finding)
 
     def _start_doctype(self, *_: object) -> None:
-        self._note(
-            make_finding(
-                "bimi.svg-doctype",
-                f"The logo at {self._url} has a document type declaration (DOCTYPE), which can"
-                " define entities. Receivers reject it.",
-            )
-        )
+        self._note(make_finding("bimi.svg-doctype", url=self._url))
         raise _Stop
 
     def _instruction(self, target: str, _: str) -> None:
@@ -238,26 +232,11 @@ class _Reader:
             raise _Stop
         profile, version = attributes.get("baseProfile", ""), attributes.get("version", "")
         if profile != "tiny-ps":
-            self._note(
-                make_finding(
-                    "bimi.svg-profile",
-                    f'The logo at {self._url} has baseProfile="{profile[:40]}", not "tiny-ps".',
-                )
-            )
+            self._note(make_finding("bimi.svg-profile", url=self._url, profile=profile[:40]))
         if version != "1.2":
-            self._note(
-                make_finding(
-                    "bimi.svg-version",
-                    f'The logo at {self._url} has version="{version[:40]}", not "1.2".',
-                )
-            )
+            self._note(make_finding("bimi.svg-version", url=self._url, version=version[:40]))
         if "x" in attributes or "y" in attributes:
-            self._note(
-                make_finding(
-                    "bimi.svg-root",
-                    f"The root element of the logo at {self._url} has an attribute x or y.",
-                )
-            )
+            self._note(make_finding("bimi.svg-root", url=self._url))
         self._check_square(attributes.get("viewBox"))
 
     def _check_square(self, box: str | None) -> None:
@@ -268,7 +247,7 @@ class _Reader:
             fault = f"a viewBox of {numbers[2]:g} by {numbers[3]:g}, which is not square"
         else:
             return
-        self._note(make_finding("bimi.svg-not-square", f"The logo at {self._url} has {fault}."))
+        self._note(make_finding("bimi.svg-not-square", url=self._url, fault=fault))
 
     def _check_element(self, space: str, local: str) -> None:
         if space != _SVG:
@@ -277,12 +256,7 @@ class _Reader:
         elif local in SCRIPTS:
             self._script(f"<{local}>")
         elif local in ANIMATIONS:
-            self._note(
-                make_finding(
-                    "bimi.svg-animation",
-                    f"The logo at {self._url} is animated or has sound (<{local}>).",
-                )
-            )
+            self._note(make_finding("bimi.svg-animation", url=self._url, local=local))
         elif local in RASTERS:
             self._raster(f"<{local}>")
         elif local == "style":
@@ -322,56 +296,24 @@ class _Reader:
         title = " ".join(self.title.split())
         self.title = title[:MAX_TITLE]
         if not title:
-            self._note(
-                make_finding(
-                    "bimi.svg-title",
-                    f"The logo at {self._url} has no <title> with the name of the brand.",
-                )
-            )
+            self._note(make_finding("bimi.svg-title", url=self._url))
         elif len(title) > MAX_TITLE:
-            self._note(
-                make_finding(
-                    "bimi.svg-title-long",
-                    f"The <title> of the logo at {self._url} has more than {MAX_TITLE} characters.",
-                )
-            )
+            self._note(make_finding("bimi.svg-title-long", url=self._url, max_title=MAX_TITLE))
 
     def _script(self, what: str) -> None:
-        self._note(
-            make_finding(
-                "bimi.svg-script", f"The logo at {self._url} contains script or HTML: {what}."
-            )
-        )
+        self._note(make_finding("bimi.svg-script", url=self._url, what=what))
 
     def _external(self, what: str) -> None:
-        self._note(
-            make_finding(
-                "bimi.svg-external", f"The logo at {self._url} refers to another file: {what}."
-            )
-        )
+        self._note(make_finding("bimi.svg-external", url=self._url, what=what))
 
     def _raster(self, what: str) -> None:
-        self._note(
-            make_finding(
-                "bimi.svg-raster", f"The logo at {self._url} contains a picture of pixels: {what}."
-            )
-        )
+        self._note(make_finding("bimi.svg-raster", url=self._url, what=what))
 
     def _style(self, what: str) -> None:
-        self._note(
-            make_finding(
-                "bimi.svg-style",
-                f"The logo at {self._url} uses CSS ({what}), which SVG Tiny does not have.",
-            )
-        )
+        self._note(make_finding("bimi.svg-style", url=self._url, what=what))
 
     def _element(self, what: str) -> None:
-        self._note(
-            make_finding(
-                "bimi.svg-element",
-                f"The logo at {self._url} has an element that SVG Tiny PS does not allow: {what}.",
-            )
-        )
+        self._note(make_finding("bimi.svg-element", url=self._url, what=what))
 
 
 def _read_numbers(text: str) -> list[float]:

@@ -193,13 +193,7 @@ def charge_authentication(spf: SpfOfMail, dkim: DkimOfMail) -> tuple[ChargedFind
     is_known = spf.mail_from.result.is_determined and dkim.is_determined
     if not is_known or spf.has_pass or dkim.passing:
         return ()
-    return (
-        charge(
-            "authentication.nothing-passes",
-            "Neither SPF nor DKIM passes, so receivers cannot verify the sender. Gmail rejects"
-            " such mail.",
-        ),
-    )
+    return (charge("authentication.nothing-passes"),)
 
 
 _ANSWERED = (ListingStatus.LISTED, ListingStatus.CLEAN)
@@ -222,19 +216,11 @@ def charge_blocklists(listings: Sequence[Listing]) -> tuple[ChargedFinding, ...]
 
 
 def _without_address() -> ChargedFinding:
-    return charge(
-        "blacklist.no-address",
-        "The mail came from an address that is not reachable from the Internet, so no blocklist"
-        " was queried about it.",
-        SEND_FROM_REAL_SERVER,
-    )
+    return charge("blacklist.no-address", fix=SEND_FROM_REAL_SERVER)
 
 
 def _too_few_answers() -> ChargedFinding:
-    return charge(
-        "blacklist.undetermined",
-        "Too few blocklists answered to say whether the mail is listed.",
-    )
+    return charge("blacklist.undetermined")
 
 
 def are_listings_known(listings: Sequence[Listing]) -> bool:
@@ -275,10 +261,12 @@ def charge_content_filter(outcome: FilterOutcome) -> tuple[ChargedFinding, ...]:
         return ()
     finding = make_finding(
         "spamassassin.points",
-        f"{outcome.engine} gives the content {outcome.counted_points:.1f} points"
-        f" ({outcome.threshold:.1f} or more is spam): {_rules(outcome)}.",
-        f"Change the content that the rules match: {_descriptions(outcome)}.",
         severity=severity_at(tenths),
+        engine=outcome.engine,
+        counted_points=outcome.counted_points,
+        threshold=outcome.threshold,
+        outcome=_rules(outcome),
+        descriptions=_descriptions(outcome),
     )
     return (price_finding(finding, tenths),)
 
@@ -298,10 +286,13 @@ def charge_rspamd(outcome: FilterOutcome | None, *, counts: bool) -> tuple[Charg
     rest = "" if counts else " It costs no points beside SpamAssassin."
     finding = make_finding(
         "rspamd.points",
-        f"{outcome.engine} gives the content {outcome.counted_points:.1f} points"
-        f" ({outcome.threshold:.1f} or more is spam): {_rules(outcome)}.{rest}",
-        f"Change the content that the rules match: {_descriptions(outcome)}.",
         severity=severity_at(tenths if counts else 0),
+        engine=outcome.engine,
+        counted_points=outcome.counted_points,
+        threshold=outcome.threshold,
+        outcome=_rules(outcome),
+        rest=rest,
+        descriptions=_descriptions(outcome),
     )
     return (price_finding(finding, tenths) if counts else uncharged(finding),)
 

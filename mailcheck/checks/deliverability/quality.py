@@ -262,43 +262,20 @@ def _judge_tls(
 ) -> Iterator[ChargedFinding]:
     if tls is None and tls_was_offered:
         how = "" if is_extended else ", because the sender greeted with HELO"
-        yield charge(
-            "transport.no-tls",
-            f"The mail was sent over an unencrypted connection{how}. Google requires TLS from every"
-            " sender.",
-        )
+        yield charge("transport.no-tls", how=how)
     elif tls is None:
-        yield charge(
-            "transport.tls-not-offered",
-            "This server offered no encryption to the client, so the sender's encryption could not"
-            " be checked.",
-        )
+        yield charge("transport.tls-not-offered")
     elif tls.version in OLD_VERSIONS:
-        yield charge(
-            "transport.old-tls",
-            f"The connection was encrypted with {tls.version}, which is no longer secure. Receivers"
-            " are turning it off.",
-        )
+        yield charge("transport.old-tls", version=tls.version)
     if tls is not None and any(name in tls.cipher.upper() for name in WEAK_CIPHERS):
-        yield charge(
-            "transport.weak-cipher",
-            f"The connection was encrypted with {enumerate_some((tls.cipher,))}, which protects"
-            " little.",
-        )
+        yield charge("transport.weak-cipher", cipher=enumerate_some((tls.cipher,)))
 
 
 def _judge_conversation(
     *, is_extended: bool, transcript: Sequence[str]
 ) -> Iterator[ChargedFinding]:
     if not is_extended:
-        yield charge(
-            "transport.helo",
-            "The sender greeted with HELO. EHLO replaced it in 1995; HELO supports neither"
-            " encryption nor sizes.",
-        )
+        yield charge("transport.helo")
     refused = [line[3:] for line in transcript if line[:4] == "S: 5" and line[4:6].isdigit()]
     if refused:
-        yield charge(
-            "transport.refused-commands",
-            f"The server rejected commands of the sender: {enumerate_some(refused)}.",
-        )
+        yield charge("transport.refused-commands", refused=enumerate_some(refused))

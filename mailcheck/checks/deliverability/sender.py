@@ -60,18 +60,17 @@ def charge_sender(
     if envelope is not None and envelope.problem:
         yield charge(
             "sender.bounces-undeliverable",
-            f"Bounces cannot be delivered: {envelope.mx.domain}, the domain of the envelope"
-            f" sender, {envelope.problem}. Many receivers reject such mail (450 4.1.8 or 550"
-            " 5.7.27).",
-            _advise(envelope, "an envelope sender"),
+            fix=_advise(envelope, "an envelope sender"),
+            domain=envelope.mx.domain,
+            problem=envelope.problem,
         )
     is_both = envelope is not None and author is not None and envelope.mx.domain == author.mx.domain
     if author is not None and author.problem and not is_both:
         yield charge(
             "sender.replies-undeliverable",
-            f"Replies cannot be delivered: {author.mx.domain}, the domain of the From address,"
-            f" {author.problem}. Many receivers reject such mail (550 5.7.27).",
-            _advise(author, "a From address"),
+            fix=_advise(author, "a From address"),
+            domain=author.mx.domain,
+            problem=author.problem,
         )
 
 

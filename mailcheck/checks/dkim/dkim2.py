@@ -134,16 +134,9 @@ def describe_dkim2(dkim2: Dkim2OfMail) -> tuple[Finding, ...]:
     if not dkim2.is_present:
         return ()
     if dkim2.problem:
-        meaning = (
-            f"The DKIM2 fields {dkim2.problem}. DKIM2 is a draft, so they have no effect here."
-        )
-        return (make_finding("dkim2.malformed", meaning),)
+        return (make_finding("dkim2.malformed", problem=dkim2.problem),)
     names = list(dict.fromkeys(signature.domain or "no domain" for signature in dkim2.signatures))
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     domains = ", ".join(names[:MAX_NAMED]) + more
     hops = f"{len(dkim2.signatures)} hop{'s' if len(dkim2.signatures) > 1 else ''}"
-    meaning = (
-        f"The mail is signed with DKIM2 by {hops} ({domains}). DKIM2 is a draft, so the"
-        " signatures were not verified."
-    )
-    return (make_finding("dkim2.present", meaning),)
+    return (make_finding("dkim2.present", hops=hops, domains=domains),)

@@ -141,30 +141,26 @@ def describe_key(key: DkimKey, *, has_usable: bool) -> Iterator[Finding]:
     record, name = key.record, key.record_name
     grave = Severity.WARNING if has_usable else Severity.ERROR
     if key.selector == WILDCARD_SELECTOR:
-        yield make_finding(
-            "dkim.wildcard",
-            f"Every name below {name.partition('.')[2]} has the same DKIM record (a wildcard).",
-        )
+        yield make_finding("dkim.wildcard", parent=name.partition(".")[2])
     if key.is_one_of_several:
         finding = make_finding(
             "dkim.several-keys",
-            f"There is more than one DKIM key at {name}. It is undefined which one counts, so"
-            " signatures may fail.",
-            "Keep one of them and delete the others: their key is the same."
+            fix="Keep one of them and delete the others: their key is the same."
             if record.repaired
             else "Keep one of them and move the other to another selector.",
-            _repaired(key),
+            proposed=_repaired(key),
             severity=grave,
+            name=name,
         )
         yield publish_at_target(finding, name, key.alias_of)
     if record.strays:
         finding = make_finding(
             "dkim.stray-record",
-            f"There is another TXT record beside the DKIM key at {name}"
-            f' ("{record.strays[0][:40]}"); receivers that read it first find no key.',
             proposed=None
             if key.selector == WILDCARD_SELECTOR
             else RecordToPublish(name, "TXT", record.text),
+            name=name,
+            strays=record.strays[0][:40],
         )
         yield publish_at_target(finding, name, key.alias_of)
     if record.problem:
@@ -181,17 +177,15 @@ def describe_key(key: DkimKey, *, has_usable: bool) -> Iterator[Finding]:
     elif record.is_revoked:
         yield make_finding(
             "dkim.key-revoked",
-            f"The DKIM key at {name} is revoked (empty p=): mail signed with it fails.",
-            "No action is needed if it is no longer used; otherwise publish the new key."
+            fix="No action is needed if it is no longer used; otherwise publish the new key."
             if has_usable
             else advice_of("dkim.weak-key"),
             severity=Severity.NOTE if has_usable else Severity.WARNING,
+            name=name,
         )
     elif not record.is_strong and record.key_type == RSA:
         yield make_finding(
-            "dkim.weak-key",
-            f"The DKIM key at {name} has {record.bits} bits. {GOOD_RSA_BITS} are recommended, and"
-            " some receivers mark shorter keys.",
+            "dkim.weak-key", name=name, bits=record.bits, good_rsa_bits=GOOD_RSA_BITS
         )
     if record.is_testing and record.is_usable:
         yield _describe_testing(key)
@@ -211,14 +205,12 @@ def _describe_testing(key: DkimKey) -> Finding:
     tags = {"v": VERSION} | tags | ({"t": kept} if kept else {})
     return make_finding(
         "dkim.testing",
-        f"The DKIM key at {key.record_name} is marked as a test (t=y): receivers may treat mail"
-        " signed with it as unsigned.",
-        f"Remove t=y from the DKIM record at {key.record_name}.",
-        RecordToPublish(
+        proposed=RecordToPublish(
             key.alias_of or key.record_name,
             "TXT",
             "; ".join(f"{name}={value}" for name, value in tags.items()),
         ),
+        record_name=key.record_name,
     )
 
 
@@ -318,11 +310,7 @@ def _find_findings(
     if misplaced is not None:
         return [misplaced, *found]
     if presence is Presence.ABSENT:
-        absent = make_finding(
-            "dkim.absent",
-            f"{domain} has no DKIM key, so its mail cannot be signed; Google, Yahoo and Microsoft"
-            " ask for signatures.",
-        )
+        absent = make_finding("dkim.absent", domain=domain)
         return [absent, *found]
     if silent:
         return [undetermined("dkim.undetermined", silent[:3]), *found]
@@ -331,9 +319,7 @@ def _find_findings(
         if answers_for_all
         else f"there are names below _domainkey.{domain}, but none of the usual ones"
     )
-    hidden = make_finding(
-        "dkim.hidden", f"Could not be determined: {names}, and DNS cannot list names."
-    )
+    hidden = make_finding("dkim.hidden", names=names)
     return found or [hidden]
 
 
@@ -348,12 +334,7 @@ def _describe_dangling(domain: str, selector: str, target: str, keys: Sequence[D
             " it fails.",
         )
     if any(key.is_usable and _find_rotating(key.alias_of) is provider for key in keys):
-        return make_finding(
-            "dkim.next-key",
-            f"The DKIM record {name} points to {target}, where there is no key yet:"
-            f" {provider.name} publishes it when it changes the key.",
-            f"Keep {name}. {provider.name} needs it for the next key.",
-        )
+        return make_finding("dkim.next-key", name=name, target=target, provider=provider.name)
     return make_finding(
         "dkim.dangling",
         f"The DKIM record {name} points to {target}, where there is no key; mail signed with it"
@@ -391,9 +372,9 @@ def _find_misplaced(domain: str, selectors: Sequence[str], answers: Answers) -> 
             record = "CNAME" if target else "key"
             return make_finding(
                 "dkim.misplaced",
-                f"The DKIM {record} is published at {answer.question.name}, where receivers do not"
-                f" look, instead of at {name}.",
-                f"Move the DKIM {record} to {name}.",
-                None if target else RecordToPublish(name, "TXT", keys[0].record.text),
+                proposed=None if target else RecordToPublish(name, "TXT", keys[0].record.text),
+                record=record,
+                place=answer.question.name,
+                name=name,
             )
     return None

@@ -233,15 +233,15 @@ def describe_signature(signature: SignatureOfMail, *, has_passing: bool) -> Iter
         unsigned = f"; the last {rest} octets of this mail are not signed" if rest else ""
         yield make_finding(
             "dkim.body-length",
-            f"The signature of {header.signing_domain} covers the first {header.body_length} octets"
-            f" of the body only (l=), so anyone can add text that seems signed{unsigned}.",
+            signing_domain=header.signing_domain,
+            body_length=header.body_length,
+            unsigned=unsigned,
         )
     if signature.seconds_ahead:
         yield make_finding(
             "dkim.clock-ahead",
-            f"The signature of {header.signing_domain} is dated"
-            f" {describe_duration(signature.seconds_ahead)} after the mail arrived (t=); some"
-            " receivers reject such a signature.",
+            signing_domain=header.signing_domain,
+            seconds_ahead=describe_duration(signature.seconds_ahead),
         )
 
 
@@ -274,12 +274,7 @@ def describe_unaligned(dkim: DkimOfMail, author_domain: str) -> Finding:
     signers = ", ".join(
         dict.fromkeys(signature.header.signing_domain for signature in dkim.passing)
     )
-    return make_finding(
-        "dkim.unaligned",
-        f"The valid signature is from {signers}, not from {author_domain}, the domain in From:"
-        " DMARC does not count it.",
-        f"Sign the mail with a key of {author_domain} (d={author_domain}).",
-    )
+    return make_finding("dkim.unaligned", signers=signers, author_domain=author_domain)
 
 
 def describe_undetermined(dkim: DkimOfMail, author_domain: str | None) -> Finding:
@@ -298,19 +293,15 @@ def describe_undetermined(dkim: DkimOfMail, author_domain: str | None) -> Findin
 
 def _describe(dkim: DkimOfMail) -> Iterator[Finding]:
     if not dkim.signatures:
-        yield make_finding(
-            "dkim.unsigned",
-            "The mail has no DKIM signature, so receivers cannot verify that it comes unchanged"
-            " from your domain; Google, Yahoo and Microsoft ask bulk senders for one.",
-        )
+        yield make_finding("dkim.unsigned")
     has_passing = bool(dkim.passing)
     for signature in dkim.signatures:
         yield from describe_signature(signature, has_passing=has_passing)
     if dkim.unchecked:
         yield make_finding(
             "dkim.many-signatures",
-            f"The mail has {len(dkim.signatures) + dkim.unchecked} signatures; only the first"
-            f" {len(dkim.signatures)} were verified, as receivers do.",
+            count=len(dkim.signatures) + dkim.unchecked,
+            checked=len(dkim.signatures),
         )
 
 

@@ -153,11 +153,9 @@ def describe_absence(domain: str, offer: SuggestedReportAddress | None = None) -
     rua = "" if offer is None else f"; rua={offer.uri}"
     return make_finding(
         "dmarc.absent",
-        f"{domain} has no DMARC record, so receivers do not know what to do with mail forged in"
-        " its name. Google, Yahoo and Microsoft ask bulk senders for one.",
-        f"Publish a DMARC record{where}. Begin with p=none, read the reports, then change it to"
-        " p=quarantine.",
-        _publish(domain, f"v={VERSION}; p=none{rua}"),
+        proposed=_publish(domain, f"v={VERSION}; p=none{rua}"),
+        domain=domain,
+        where=where,
     )
 
 
@@ -219,18 +217,17 @@ def _check_policy(
             to_do = "Set p=quarantine in the DMARC record, and later p=reject, as soon as"
         yield make_finding(
             "dmarc.policy-none",
-            f"The policy for {verdict.domain} is none: mail forged in its name is delivered as if"
-            " it were genuine.",
-            f"{to_do} the reports show that all your own mail passes.",
-            _publish(place, change_tags(record.text, **changes | step)),
+            proposed=_publish(place, change_tags(record.text, **changes | step)),
+            domain=verdict.domain,
+            to_do=to_do,
         )
     elif record.is_testing:
         assert verdict.policy is not None
         yield make_finding(
             "dmarc.testing",
-            "The DMARC record is marked as a test (t=y), so receivers apply"
-            f" {verdict.policy.one_step_weaker.value} instead of {verdict.policy.value}.",
             proposed=_publish(place, change_tags(record.text, **changes | {"t": None})),
+            one_step_weaker=verdict.policy.one_step_weaker.value,
+            policy=verdict.policy.value,
         )
     if verdict.domain == place and verdict.organizational_domain is not None:
         yield from _check_subdomain_policies(place, record, verdict.organizational_domain, changes)
@@ -246,9 +243,10 @@ def _check_subdomain_policies(
         if ignored:
             yield make_finding(
                 "dmarc.subdomains-ignored",
-                f"{ignored} in the DMARC record of {place} {'have' if ' ' in ignored else 'has'}"
-                f" no effect: the record of {organization} applies to its subdomains.",
-                f"Set the policy for subdomains in the DMARC record of {organization}.",
+                ignored=ignored,
+                place=place,
+                have="have" if " " in ignored else "has",
+                organization=organization,
             )
         return
     weaker = [tag for tag, policy in given.items() if _is_weaker(policy, record.policy)]
@@ -257,10 +255,10 @@ def _check_subdomain_policies(
         whose = "Subdomains" if "sp" in weaker else "Made-up subdomains"
         yield make_finding(
             "dmarc.weaker-subdomains",
-            f"{whose} of {place} have a weaker policy ({tags}) than {place} itself, so forgers use"
-            " a subdomain.",
-            f"Remove {tags} from the DMARC record: then p applies to subdomains too.",
-            _publish(place, change_tags(record.text, **changes)),
+            proposed=_publish(place, change_tags(record.text, **changes)),
+            whose=whose,
+            place=place,
+            tags=tags,
         )
 
 
@@ -271,10 +269,8 @@ def _check_public_suffix(
     if record.psd == "y" and not is_public_suffix(place):
         yield make_finding(
             "dmarc.public-suffix",
-            f"The DMARC record says that {place} is a public suffix (psd=y), so each subdomain"
-            f" counts as an organization of its own: mail of a subdomain that {place} signs, or"
-            " that passes SPF for it, fails DMARC.",
             proposed=_publish(place, change_tags(record.text, **changes | {"psd": None})),
+            place=place,
         )
 
 
@@ -292,10 +288,7 @@ def _check_reports(
         repaired = change_tags(record.text, **changes)
         asks_then = parse_policy_record(repaired).requests_reports
         yield make_finding(
-            "dmarc.no-reports",
-            "The DMARC record has no address for reports, so you never learn which of your mail"
-            " fails and who forges your name.",
-            proposed=_publish(place, repaired) if asks_then else None,
+            "dmarc.no-reports", proposed=_publish(place, repaired) if asks_then else None
         )
     for authorization in authorizations:
         uri = authorization.uri
@@ -322,11 +315,7 @@ def _check_reports(
         yield undetermined("dmarc.undetermined", silent)
     readers = ", ".join(dict.fromkeys(uri.host for uri in record.ruf if uri.is_usable))
     if readers:
-        yield make_finding(
-            "dmarc.failure-reports",
-            f"The DMARC record asks receivers to send failure reports (ruf=) to {readers}. They"
-            " contain addresses, subjects and often the text of mails.",
-        )
+        yield make_finding("dmarc.failure-reports", readers=readers)
 
 
 def _check_syntax(
@@ -336,15 +325,14 @@ def _check_syntax(
     for problem in record.problems:
         yield make_finding(
             "dmarc.syntax",
-            f"{problem[:1].upper()}{problem[1:]}; receivers ignore that part of the record.",
             proposed=None
             if repaired is None
             else _publish(place, change_tags(repaired, **changes)),
+            problem=f"{problem[:1].upper()}{problem[1:]}",
         )
     if record.has_bad_policy:
         yield make_finding(
             "dmarc.bad-policy",
-            "The DMARC record has no valid policy, so receivers treat it as p=none.",
             proposed=_publish(
                 place, change_tags(record.text, **changes | _policy_corrections(_repair(record)))
             ),
@@ -354,11 +342,10 @@ def _check_syntax(
         is_trial = parse_tag_list(record.text).get("pct") == "0"
         finding = make_finding(
             "dmarc.obsolete-tags",
-            f"The DMARC record uses {tags}, which the current standard (RFC 9989) has removed; old"
-            " receivers may still evaluate it.",
-            f"Remove {tags} from the DMARC record."
+            fix=f"Remove {tags} from the DMARC record."
             + (" Write t=y instead of pct=0: it has the same meaning." if is_trial else ""),
-            _publish(place, change_tags(record.text, **changes)),
+            proposed=_publish(place, change_tags(record.text, **changes)),
+            tags=tags,
         )
         yield replace(finding, may_cost=is_trial)
 
@@ -436,12 +423,7 @@ def _check_dangling_alias(walk: TreeWalk, answers: Answers) -> Iterator[Finding]
         return
     target = alias_target(answer)
     what = "does not exist" if answer.status is DnsStatus.NXDOMAIN else "has no TXT record"
-    yield make_finding(
-        "dmarc.dangling",
-        f"{name} is an alias (CNAME) of {target}, which {what}, so receivers find no DMARC record"
-        " there.",
-        f"Publish the DMARC record at {target}, or replace the CNAME with a TXT record at {name}.",
-    )
+    yield make_finding("dmarc.dangling", name=name, target=target, what=what)
 
 
 def _adapt_records(
@@ -508,10 +490,7 @@ def _compare_with_rfc7489(
     newer = f"at {PREFIX}{found_at}" if found_at is not None else "none"
     older = f"at {PREFIX}{seen_at}" if seen_at is not None else "none"
     yield make_finding(
-        "dmarc.older-receivers",
-        f"Receivers that follow RFC 9989 find the DMARC record of {domain} here: {newer}."
-        f" Receivers that still follow RFC 7489: {older}.",
-        f"Publish a DMARC record at {PREFIX}{domain} itself: all receivers look there first.",
+        "dmarc.older-receivers", domain=domain, newer=newer, older=older, prefix=PREFIX
     )
 
 
@@ -607,10 +586,14 @@ def _explain_broken_texts(domain: str, broken: tuple[str, ...]) -> Finding | Non
         besides = "" if repaired else ", and keep the intended addresses and policy"
         return make_finding(
             "dmarc.unreadable",
-            f'The record at {PREFIX}{domain} ("{broken[0][:40]}") does not begin exactly with'
-            f' "v={VERSION};"{f": {mistake}" if mistake else ""}, so receivers ignore it.',
-            f"{fix}{besides}.",
-            None if repaired is None else _publish(domain, repaired),
+            proposed=None if repaired is None else _publish(domain, repaired),
+            prefix=PREFIX,
+            domain=domain,
+            broken=broken[0][:40],
+            version=VERSION,
+            mistake=f": {mistake}" if mistake else "",
+            step=fix,
+            besides=besides,
         )
     if len(broken) > 1:
         # Keep the strictest record, with the report addresses of all.
@@ -620,19 +603,19 @@ def _explain_broken_texts(domain: str, broken: tuple[str, ...]) -> Finding | Non
         kept = max(whole, key=lambda text: -1 if (p := policies[text]) is None else p.strictness)
         return make_finding(
             "dmarc.several",
-            f"{domain} has {len(broken)} DMARC records, but only one is allowed, so receivers"
-            " ignore all of them.",
-            f"Keep the right DMARC record at {PREFIX}{domain}, and delete the others.",
-            _publish(domain, change_tags(kept, **merge_uris([kept, *whole]))),
+            proposed=_publish(domain, change_tags(kept, **merge_uris([kept, *whole]))),
+            domain=domain,
+            count=len(broken),
+            prefix=PREFIX,
         )
     if _CAPITAL_TAG.search(broken[0]):
         mistake = "its tags are written in capitals"
     return make_finding(
         "dmarc.no-policy",
-        f"The DMARC record of {domain} has no valid policy (p=none, p=quarantine or p=reject)"
-        f"{f': {mistake}' if mistake else ''}, so receivers ignore it.",
-        f"Add a policy to the DMARC record at {PREFIX}{domain}.",
-        _publish(domain, _correct_policies(broken[0])),
+        proposed=_publish(domain, _correct_policies(broken[0])),
+        domain=domain,
+        mistake=f": {mistake}" if mistake else "",
+        prefix=PREFIX,
     )
 
 
@@ -649,11 +632,7 @@ def _explain_absence(domain: str, report_to: str, walk: TreeWalk, answers: Answe
     if elsewhere is not None:
         place, text = elsewhere
         return make_finding(
-            "dmarc.misplaced",
-            f"The DMARC record is published at {place}, where receivers do not look, instead of at"
-            f" {proper}.",
-            f"Move the DMARC record to {proper}.",
-            _publish(domain, text),
+            "dmarc.misplaced", proposed=_publish(domain, text), place=place, proper=proper
         )
     offer = suggest_report_address(domain, report_to, walk, answers)
     return _add_authorization(describe_absence(domain, offer), domain, offer)

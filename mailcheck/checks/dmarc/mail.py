@@ -334,7 +334,7 @@ def describe_dmarc_of_mail(
     if dmarc.result is AuthResult.PASS:
         return None
     if dmarc.result is AuthResult.PERMERROR:
-        return make_finding("dmarc.no-author", f"DMARC cannot be applied. {dmarc.explanation}")
+        return make_finding("dmarc.no-author", explanation=dmarc.explanation)
     if dmarc.result is AuthResult.TEMPERROR:
         # Either an answer is missing, or the sending host cannot be checked.
         is_dkim_open = dkim is not None and not dkim.is_determined

@@ -274,22 +274,10 @@ def describe_listings(listings: Sequence[Listing]) -> tuple[Finding, ...]:
     findings = [_describe_listing(row) for row in listed]
     refusing = _names(listings, UnknownReason.REFUSED_BY_LIST)
     if refusing:
-        findings.append(
-            make_finding(
-                "dnsbl.refused",
-                f"{refusing} refuse to answer the resolver of this service, so their result is"
-                " unknown.",
-            )
-        )
+        findings.append(make_finding("dnsbl.refused", refusing=refusing))
     rewritten = _names(listings, UnknownReason.REWRITTEN)
     if rewritten:
-        findings.append(
-            make_finding(
-                "dnsbl.rewritten",
-                f"The answers for {rewritten} are not from a blocklist: the list has expired,"
-                " or the resolver of this service rewrites answers.",
-            )
-        )
+        findings.append(make_finding("dnsbl.rewritten", rewritten=rewritten))
     return (*findings, *_other_unknowns(listings))
 
 
@@ -339,9 +327,12 @@ def _describe_listing(row: Listing) -> Finding:
         consequence = "Hardly any receiver uses it."
     return make_finding(
         "dnsbl.listed",
-        f"{row.blocklist.name} lists {', '.join(row.matched)}{what}. {consequence}",
-        _delisting(row.blocklist),
+        fix=_delisting(row.blocklist),
         severity=severity,
+        name=row.blocklist.name,
+        matched=", ".join(row.matched),
+        what=what,
+        consequence=consequence,
     )
 
 

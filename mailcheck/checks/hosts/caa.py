@@ -149,11 +149,7 @@ def _judge(name: str, found: Sequence[CaaProperty]) -> Iterator[Finding]:
         yield from _judge_issuers(name, tag, same)
     tags = {found_entry.tag for found_entry in found}
     if ISSUE in tags and ISSUE_MAIL not in tags:
-        yield make_finding(
-            "caa.mail-unrestricted",
-            f"The CAA records of {name} restrict certificates for hosts, but not those for mail"
-            " addresses (S/MIME): any certificate authority may issue these.",
-        )
+        yield make_finding("caa.mail-unrestricted", name=name)
 
 
 def _judge_property(name: str, one: CaaProperty) -> Iterator[Finding]:
@@ -162,27 +158,29 @@ def _judge_property(name: str, one: CaaProperty) -> Iterator[Finding]:
     elif one.flags not in (0, CRITICAL):
         yield make_finding(
             "caa.reserved-flags",
-            f"The record {_shown(one)} of {name} has flags {one.flags}. Authorities ignore all of"
-            f" them but {CRITICAL} (critical).",
             proposed=_rewrite(name, one, one.flags & CRITICAL, one.tag),
             replaced=(one.text.lower(),),
+            one=_shown(one),
+            name=name,
+            flags=one.flags,
+            critical=CRITICAL,
         )
     elif one.tag in ISSUERS and one.issuer is None:
         yield make_finding(
             "caa.syntax",
-            f"The value of {_shown(one)} of {name} is not the domain name of a certificate"
-            " authority, with parameters after a semicolon. It allows no authority to issue"
-            f" {_WHAT[one.tag]}.",
             proposed=_repair(name, one),
             replaced=(one.text.lower(),),
+            one=_shown(one),
+            name=name,
+            what=_WHAT[one.tag],
         )
     elif one.tag == IODEF and _REPORT_URL.fullmatch(one.value) is None:
         yield make_finding(
             "caa.bad-report-address",
-            f"The value of {_shown(one)} of {name} is not a mailto: or https: URL, so authorities"
-            " cannot report there.",
             proposed=_repair_report_address(name, one),
             replaced=(one.text.lower(),),
+            one=_shown(one),
+            name=name,
         )
 
 
@@ -194,19 +192,21 @@ def _unknown(name: str, one: CaaProperty) -> Finding:
     if one.is_critical:
         return make_finding(
             "caa.unknown-critical",
-            f'The record {_shown(one)} of {name} is critical, and no authority knows its tag "'
-            f'{one.tag[:MAX_SHOWN]}", so none may issue any certificate.',
-            advice,
-            proposed or _rewrite(name, one, 0, one.tag),
-            (one.text.lower(),),
+            fix=advice,
+            proposed=proposed or _rewrite(name, one, 0, one.tag),
+            replaced=(one.text.lower(),),
+            one=_shown(one),
+            name=name,
+            tag=one.tag[:MAX_SHOWN],
         )
     return make_finding(
         "caa.unknown-tag",
-        f'Authorities ignore the record {_shown(one)} of {name}: they do not know its tag "'
-        f'{one.tag[:MAX_SHOWN]}".',
-        advice,
-        proposed,
-        (one.text.lower(),),
+        fix=advice,
+        proposed=proposed,
+        replaced=(one.text.lower(),),
+        one=_shown(one),
+        name=name,
+        tag=one.tag[:MAX_SHOWN],
     )
 
 
@@ -217,30 +217,21 @@ def _judge_issuers(name: str, tag: str, same: Sequence[CaaProperty]) -> Iterator
     if denials and grants:
         yield make_finding(
             "caa.contradiction",
-            f"The record {_shown(denials[0])} of {name} forbids {_WHAT[tag]}, but"
-            f" {_shown(grants[0])} allows them. The prohibition has no effect.",
             proposed=RecordToPublish(name, "CAA", grants[0].text),
             replaced=tuple(denial.text.lower() for denial in denials),
+            denials=_shown(denials[0]),
+            name=name,
+            what=_WHAT[tag],
+            grants=_shown(grants[0]),
         )
     elif denials and tag == ISSUE_MAIL:
-        yield make_finding(
-            "caa.mail-forbidden",
-            f"{name} forbids all certificate authorities to issue S/MIME certificates for its"
-            " addresses.",
-        )
+        yield make_finding("caa.mail-forbidden", name=name)
     elif denials and tag == ISSUE_MARK:
-        yield make_finding(
-            "caa.marks-forbidden",
-            f"{name} forbids all certificate authorities to issue mark certificates for its logo.",
-        )
+        yield make_finding("caa.marks-forbidden", name=name)
 
 
 def _absent(domain: str) -> Finding:
-    return make_finding(
-        "caa.absent",
-        f"{domain} and the domains above it have no CAA record, so any certificate authority may"
-        " issue certificates for its hosts, its addresses (S/MIME) and its logo.",
-    )
+    return make_finding("caa.absent", domain=domain)
 
 
 def _rewrite(name: str, one: CaaProperty, flags: int, tag: str) -> RecordToPublish:

@@ -54,11 +54,7 @@ def _no_validator() -> Finding:
 
 
 def _unsigned(domain: str) -> Finding:
-    return make_finding(
-        "dnssec.unsigned",
-        f"{domain} is not signed (DNSSEC), so forged answers about its mail cannot be detected,"
-        " and DANE cannot be used.",
-    )
+    return make_finding("dnssec.unsigned", domain=domain)
 
 
 MAX_HOSTS = 4  # the same number of hosts is probed for STARTTLS
@@ -138,18 +134,11 @@ def _find(mx: MxVerdict, hosts: tuple[HostTlsa, ...]) -> Iterator[Finding]:
     if silent:
         yield undetermined("dane.undetermined", silent)
     if hosts and not having and not silent:
-        yield make_finding(
-            "dane.absent",
-            f"The mail hosts of {mx.domain} have no TLSA records (DANE), so senders do not know"
-            " which certificate to expect.",
-        )
+        yield make_finding("dane.absent", domain=mx.domain)
     lacking = [host for host in hosts if host.presence is Presence.ABSENT]
     if having and lacking:
         yield make_finding(
-            "dane.partial",
-            f"{lacking[0].exchange} has no TLSA record, but other hosts have one, so only some of"
-            " the mail is protected.",
-            f"Publish a TLSA record at {lacking[0].record_name}.",
+            "dane.partial", exchange=lacking[0].exchange, record_name=lacking[0].record_name
         )
     for host in having:
         yield from _check_records(host)
@@ -157,15 +146,6 @@ def _find(mx: MxVerdict, hosts: tuple[HostTlsa, ...]) -> Iterator[Finding]:
 
 def _check_records(host: HostTlsa) -> Iterator[Finding]:
     if not host.usable_count:
-        yield make_finding(
-            "dane.unusable",
-            f"No TLSA record at {host.record_name} can be used for mail, so some senders do not"
-            " deliver and others ignore it.",
-        )
+        yield make_finding("dane.unusable", record_name=host.record_name)
     if host.is_secure is False:
-        yield make_finding(
-            "dane.insecure",
-            f"The TLSA records at {host.record_name} are not signed with DNSSEC, so senders"
-            " ignore them.",
-            f"Enable DNSSEC for the domain of {host.exchange}.",
-        )
+        yield make_finding("dane.insecure", record_name=host.record_name, exchange=host.exchange)

@@ -142,9 +142,9 @@ def _describe_name(
         return None
     return make_finding(
         "helo.other-address",
-        f"The mail server greets with {_excerpt(verdict.helo_name)}, a name that does not lead to"
-        f" its address {client_ip}; a few receivers compare the two.",
         proposed=record,
+        helo_name=_excerpt(verdict.helo_name),
+        client_ip=client_ip,
     )
 
 

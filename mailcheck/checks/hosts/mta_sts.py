@@ -222,8 +222,9 @@ def _check_policy(domain: str, policy: MtaStsPolicy, mx: MxVerdict) -> Iterator[
     if policy.problems:
         yield make_finding(
             "mta-sts.policy-syntax",
-            f"Senders ignore the MTA-STS policy of {domain}: {policy.problems[0]}.",
-            f"Correct the file at {policy_url(domain)} and change the id in the record.",
+            domain=domain,
+            problems=policy.problems[0],
+            url=policy_url(domain),
         )
         return
     if policy.mode is not PolicyMode.NONE:
@@ -232,28 +233,16 @@ def _check_policy(domain: str, policy: MtaStsPolicy, mx: MxVerdict) -> Iterator[
             if not policy.covers(host.exchange):
                 yield _uncovered(domain, host.exchange, policy)
     if policy.mode is PolicyMode.TESTING:
-        yield make_finding(
-            "mta-sts.testing",
-            f"The MTA-STS policy of {domain} is in testing: senders report problems, but still"
-            " deliver without encryption.",
-        )
+        yield make_finding("mta-sts.testing", domain=domain)
     if policy.max_age is not None and policy.max_age < SHORT_MAX_AGE:
-        yield make_finding(
-            "mta-sts.short-age",
-            f"Senders keep the MTA-STS policy for {policy.max_age} seconds only, which leaves"
-            " gaps.",
-            f"Set max_age to at least {SHORT_MAX_AGE} seconds (a week).",
-        )
+        yield make_finding("mta-sts.short-age", max_age=policy.max_age, short_max_age=SHORT_MAX_AGE)
 
 
 def _check_ip_addresses(domain: str, policy: MtaStsPolicy) -> Iterator[Finding]:
     for pattern in policy.mx_patterns:
         if parse_ip_address(pattern) is not None:
             yield make_finding(
-                "mta-sts.ip-address",
-                f"The MTA-STS policy of {domain} names the IP address {pattern} as a host (mx)."
-                " Senders compare host names only.",
-                f'Write the name of the mail host instead, as "mx: NAME" in {policy_url(domain)}.',
+                "mta-sts.ip-address", domain=domain, pattern=pattern, url=policy_url(domain)
             )
 
 
@@ -266,10 +255,11 @@ def _uncovered(domain: str, exchange: str, policy: MtaStsPolicy) -> Finding:
     is_enforced = policy.mode is PolicyMode.ENFORCE
     return make_finding(
         "mta-sts.uncovered-host",
-        f"The MTA-STS policy of {domain} does not name the mail host {exchange}, so senders"
-        f" {'do' if is_enforced else 'would'} not deliver to it.",
-        f'Add "mx: {exchange}" to {policy_url(domain)} and change the id in the record.',
         severity=Severity.ERROR if is_enforced else Severity.WARNING,
+        domain=domain,
+        exchange=exchange,
+        do="do" if is_enforced else "would",
+        url=policy_url(domain),
     )
 
 
@@ -282,20 +272,16 @@ def _misplaced(domain: str, place: str, text: str) -> Finding:
     proper = PREFIX + domain
     return make_finding(
         "mta-sts.misplaced",
-        f"The MTA-STS record is published at {place}, where senders do not look, instead of at"
-        f" {proper}.",
-        f"Move the MTA-STS record to {proper}, and serve the policy at {policy_url(domain)}.",
-        RecordToPublish(proper, "TXT", text),
+        proposed=RecordToPublish(proper, "TXT", text),
+        place=place,
+        proper=proper,
+        domain=policy_url(domain),
     )
 
 
 def _absent(domain: str) -> Finding:
     return make_finding(
-        "mta-sts.absent",
-        f"{domain} does not require encryption from senders (no MTA-STS), so an attacker between"
-        " the servers can disable it.",
-        f"Publish a policy file at {policy_url(domain)}, and then this TXT record at"
-        f' {PREFIX}{domain}: "v={VERSION}; id=1".',
+        "mta-sts.absent", domain=domain, url=policy_url(domain), prefix=PREFIX, version=VERSION
     )
 
 
@@ -303,9 +289,12 @@ def _unreadable(domain: str, text: str) -> Finding:
     mistake = name_mistake(text)
     return make_finding(
         "mta-sts.unreadable",
-        f'The record at {PREFIX}{domain} ("{text[:40]}") does not begin exactly with'
-        f' "v={VERSION};"{f": {mistake}" if mistake else ""}, so senders ignore it.',
         proposed=RecordToPublish(PREFIX + domain, "TXT", _with_id(text)),
+        prefix=PREFIX,
+        domain=domain,
+        text=text[:40],
+        version=VERSION,
+        mistake=f": {mistake}" if mistake else "",
     )
 
 
@@ -319,9 +308,9 @@ def _with_id(text: str) -> str:
 def _bad_id(domain: str, text: str) -> Finding:
     return make_finding(
         "mta-sts.syntax",
-        f"The MTA-STS record of {domain} has no id of 1 to {MAX_ID} letters and digits, so senders"
-        " ignore it.",
         proposed=RecordToPublish(PREFIX + domain, "TXT", _with_id(text)),
+        domain=domain,
+        max_id=MAX_ID,
     )
 
 
@@ -335,8 +324,4 @@ def _not_fetched(domain: str, outcome: FetchOutcome) -> Finding:
         FetchOutcome.TOO_LARGE: "it is larger than 64 KiB",
     }
     problem = problems.get(outcome, "there is no such file")
-    return make_finding(
-        "mta-sts.policy-missing",
-        f"The MTA-STS record of {domain} announces a policy at {url}, but {problem}; senders act"
-        " as if there were no policy.",
-    )
+    return make_finding("mta-sts.policy-missing", domain=domain, url=url, problem=problem)

@@ -107,50 +107,32 @@ class MxVerdict(Struct, frozen=True):
 
 def _describe_missing_domain(domain: str) -> Finding:
     """Return a finding that the name does not exist."""
-    return make_finding(
-        "mx.no-such-domain",
-        f"The domain {domain} does not exist in DNS, so it neither receives mail nor is it"
-        " accepted as a sender.",
-    )
+    return make_finding("mx.no-such-domain", domain=domain)
 
 
 def _describe_missing_mx(domain: str) -> Finding:
     """Return a finding that mail for the domain cannot be delivered."""
     return make_finding(
-        "mx.absent",
-        f"{domain} has neither an MX record nor an address: replies and bounces cannot be"
-        " delivered, and many receivers reject senders to whom no reply is possible.",
-        proposed=RecordToPublish(domain, "MX", f"10 mail.{domain}."),
+        "mx.absent", proposed=RecordToPublish(domain, "MX", f"10 mail.{domain}."), domain=domain
     )
 
 
 def _describe_implicit_mx(domain: str) -> Finding:
     """Return a finding that mail goes to the domain's own address."""
     return make_finding(
-        "mx.implicit",
-        f"{domain} has no MX record, so mail is sent to its web address; it arrives only if a"
-        " mail server runs there.",
-        proposed=RecordToPublish(domain, "MX", f"10 {domain}."),
+        "mx.implicit", proposed=RecordToPublish(domain, "MX", f"10 {domain}."), domain=domain
     )
 
 
 def _describe_null_mx(domain: str) -> Finding:
     """Return a finding that the domain declares to receive no mail."""
-    return make_finding(
-        "mx.null",
-        f"{domain} declares that it receives no mail (null MX, RFC 7505); replies to mail from it"
-        " are not possible.",
-    )
+    return make_finding("mx.null", domain=domain)
 
 
 def _describe_mixed_null_mx(domain: str, host: MailHost, nulls: Sequence[str]) -> Finding:
     """Return a finding that the null MX contradicts the other records."""
     return make_finding(
-        "mx.null-among-others",
-        f'{domain} has an MX record of ".", which means that it receives no mail, and other MX'
-        " records: some senders will not deliver.",
-        proposed=_record(domain, host),
-        replaced=tuple(nulls),
+        "mx.null-among-others", proposed=_record(domain, host), replaced=tuple(nulls), domain=domain
     )
 
 
@@ -165,9 +147,7 @@ def _value(host: MailHost) -> str:
 
 def _describe_too_many_hosts(domain: str, count: int, limit: int) -> Finding:
     """Return a finding that the other hosts were not checked."""
-    return make_finding(
-        "mx.too-many", f"{domain} names {count} mail hosts; only the first {limit} were looked up."
-    )
+    return make_finding("mx.too-many", domain=domain, count=count, limit=limit)
 
 
 def _describe_host(domain: str, host: MailHost, hosts: Sequence[MailHost]) -> Finding:
@@ -226,43 +206,33 @@ def _describe_appended_zone(domain: str, host: MailHost, severity: Severity) -> 
 
 def _describe_private_host(host: MailHost, severity: Severity) -> Finding:
     return make_finding(
-        "mx.not-public",
-        f"The mail host {host.exchange} has only addresses that are not reachable from the"
-        f" Internet ({_join(host)}).",
-        f"Publish the public address of {host.exchange}, or remove the MX record that names it.",
-        severity=severity,
+        "mx.not-public", severity=severity, exchange=host.exchange, host=_join(host)
     )
 
 
 def _describe_address_literal(domain: str, host: MailHost, severity: Severity) -> Finding:
     return make_finding(
         "mx.address-literal",
-        f"The MX record names the IP address {host.exchange}, but only host names are allowed"
-        " there; senders cannot use it.",
-        f"Give the address a name such as mail.{domain}, and use that name in the MX record.",
-        RecordToPublish(domain, "MX", f"{host.preference} mail.{domain}."),
-        (_value(host),),
+        proposed=RecordToPublish(domain, "MX", f"{host.preference} mail.{domain}."),
+        replaced=(_value(host),),
         severity=severity,
+        exchange=host.exchange,
+        domain=domain,
     )
 
 
 def _describe_partly_public_host(host: MailHost) -> Finding:
-    return make_finding(
-        "mx.partly-public",
-        f"Some addresses of the mail host {host.exchange} are not reachable from the Internet"
-        f" ({_join(host)}), so mail is delayed or lost when a sender uses one of them.",
-        f"Remove the private addresses of {host.exchange} from the public DNS.",
-    )
+    return make_finding("mx.partly-public", exchange=host.exchange, host=_join(host))
 
 
 def _describe_alias(domain: str, host: MailHost) -> Finding:
     target = host.host.canonical_name
     return make_finding(
         "mx.alias",
-        f"The MX record names {host.exchange}, which is an alias (CNAME) of {target}; some"
-        " senders do not accept that.",
         proposed=RecordToPublish(domain, "MX", f"{host.preference} {target}."),
         replaced=(_value(host),),
+        exchange=host.exchange,
+        target=target,
     )
 
 

@@ -85,19 +85,14 @@ def _check_mx(domain: str, host_name: str, answers: Answers) -> Iterator[Finding
         return
     record = RecordToPublish(domain, "MX", f"10 {host_name}.")
     if not exchanges:
-        yield make_finding(
-            "doctor.mx.absent",
-            f"{domain} has no MX record: mail from outside does not reach its inboxes.",
-            f"Publish an MX record that leads to {host_name}.",
-            record,
-        )
+        yield make_finding("doctor.mx.absent", proposed=record, domain=domain, host_name=host_name)
     else:
         yield make_finding(
             "doctor.mx.elsewhere",
-            f"Mail for {domain} goes to {', '.join(exchanges) or 'no host'}, not to {host_name}.",
-            f"Change the MX record to {host_name}, or set [smtp] host_name to the name in the"
-            " MX record.",
-            record,
+            proposed=record,
+            domain=domain,
+            exchanges=", ".join(exchanges) or "no host",
+            host_name=host_name,
         )
 
 
@@ -109,10 +104,7 @@ def _check_spf(domain: str, answers: Answers) -> Iterator[Finding]:
     records = [text for text in txt_values(answer) if text.lower().split(" ")[0] == "v=spf1"]
     if [" ".join(text.lower().split()) for text in records] != [NO_SENDERS]:
         yield make_finding(
-            "doctor.spf.open",
-            f"{domain} sends no mail, but its SPF record does not say so, so others can forge mail"
-            " from it.",
-            proposed=RecordToPublish(domain, "TXT", NO_SENDERS),
+            "doctor.spf.open", proposed=RecordToPublish(domain, "TXT", NO_SENDERS), domain=domain
         )
 
 
@@ -123,9 +115,8 @@ def _check_dmarc(domain: str, answers: Answers) -> Iterator[Finding]:
     elif verdict.policy is not Policy.REJECT:
         yield make_finding(
             "doctor.dmarc.open",
-            f"{domain} sends no mail, but its DMARC policy does not ask receivers to reject mail"
-            " from it.",
             proposed=RecordToPublish(f"_dmarc.{domain}", "TXT", REJECT_FORGED),
+            domain=domain,
         )
 
 
@@ -137,8 +128,8 @@ def _check_host(zone: OwnZone, answers: Answers) -> Iterator[Finding]:
     elif host.presence is Presence.ABSENT:
         yield make_finding(
             "doctor.host.absent",
-            f"The name {name} has no address, so clients cannot connect to this server by name.",
             proposed=_address_record(name, zone.addresses[0]) if zone.addresses else None,
+            name=name,
         )
     else:
         yield from _check_addresses(zone, host.addresses, answers)
@@ -150,9 +141,10 @@ def _check_addresses(
     if zone.addresses and not any(map(zone.is_own, published)):
         yield make_finding(
             "doctor.host.elsewhere",
-            f"{zone.host_name} leads to {', '.join(map(str, published))}; this server has"
-            f" {', '.join(map(str, zone.addresses))}.",
             proposed=_address_record(zone.host_name, zone.addresses[0]),
+            host_name=zone.host_name,
+            published=", ".join(map(str, published)),
+            addresses=", ".join(map(str, zone.addresses)),
         )
     for address in published:
         yield from evaluate_reverse_dns(address, answers, host_name=zone.host_name).findings

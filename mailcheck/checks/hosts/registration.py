@@ -70,9 +70,7 @@ def read_registration(name: str, document: object, now: Instant) -> Registration
 
 def unregistered(name: str) -> RegistrationVerdict:
     """Return the verdict for a domain that the registry does not have (HTTP 404)."""
-    finding = make_finding(
-        "registration.absent", f"The registry does not have {name}: it is not registered."
-    )
+    finding = make_finding("registration.absent", name=name)
     return RegistrationVerdict(name, Presence.ABSENT, None, None, (finding,))
 
 
@@ -81,7 +79,7 @@ def undetermined_registration(name: str, reason: str) -> RegistrationVerdict:
 
     :param reason: a clause such as "the registry did not answer".
     """
-    finding = make_finding("registration.undetermined", f"Could not be determined: {reason}.")
+    finding = make_finding("registration.undetermined", reason=reason)
     return RegistrationVerdict(name, Presence.UNDETERMINED, None, None, (finding,))
 
 
@@ -176,7 +174,4 @@ def _day_and_month(parts: Mapping[str, str]) -> tuple[int, int]:
 
 def _describe_young_domain(name: str, age_days: int) -> Finding:
     days = "1 day" if age_days == 1 else f"{age_days} days"
-    return make_finding(
-        "registration.young",
-        f"{name} was registered {days} ago; many filters distrust mail from such young domains.",
-    )
+    return make_finding("registration.young", name=name, days=days)

@@ -168,12 +168,7 @@ def _pointer(address: IpAddress, host_name: str) -> RecordToPublish | None:
 
 
 def _absent(address: IpAddress, host_name: str) -> Finding:
-    return make_finding(
-        "rdns.absent",
-        f"The address {address} has no name (no PTR record); Google and many others reject mail"
-        " from such addresses.",
-        proposed=_pointer(address, host_name),
-    )
+    return make_finding("rdns.absent", proposed=_pointer(address, host_name), address=address)
 
 
 def _unconfirmed(address: IpAddress, names: Sequence[str], host_name: str) -> Finding:
@@ -181,19 +176,17 @@ def _unconfirmed(address: IpAddress, names: Sequence[str], host_name: str) -> Fi
     wanted = host_name or "the name of your mail server"
     return make_finding(
         "rdns.unconfirmed",
-        f"The name of the address {address} is {name}, but that name does not resolve to the"
-        " address, so receivers do not trust it.",
-        f"Ask the provider of the address (hosting or network) to set its reverse name to"
-        f" {wanted}, which must resolve to {address}. Only if {name} is your own name, publish the"
-        " address there instead.",
-        None if host_name in names else _pointer(address, host_name),
+        proposed=None if host_name in names else _pointer(address, host_name),
+        address=address,
+        name=name,
+        wanted=wanted,
     )
 
 
 def _generic(address: IpAddress, name: str, host_name: str) -> Finding:
     return make_finding(
         "rdns.generic",
-        f"The name {name} looks generated from the address {address}, as for home and dial-up"
-        " connections; filters rate such mail worse.",
         proposed=None if is_generic_name(host_name, address) else _pointer(address, host_name),
+        name=name,
+        address=address,
     )

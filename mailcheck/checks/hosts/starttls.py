@@ -131,18 +131,11 @@ def _find(probe: StarttlsProbe, grade: StarttlsGrade) -> Finding | None:
     host = probe.exchange
     match grade:
         case StarttlsGrade.MISSING:
-            meaning = (
-                f"{host} does not offer encryption (STARTTLS): mail to it can be read in transit."
-            )
-            return make_finding("starttls.missing", meaning)
+            return make_finding("starttls.missing", host=host)
         case StarttlsGrade.BROKEN:
-            meaning = (
-                f"{host} offers encryption (STARTTLS), but it fails: mail to it may not arrive."
-            )
-            return make_finding("starttls.broken", meaning)
+            return make_finding("starttls.broken", host=host)
         case StarttlsGrade.OUTDATED:
-            meaning = f"{host} encrypts with {probe.tls_version}, which RFC 8996 forbids."
-            return make_finding("starttls.outdated", meaning)
+            return make_finding("starttls.outdated", host=host, tls_version=probe.tls_version)
         case StarttlsGrade.UNVERIFIED:
             return _unverified(probe)
         case StarttlsGrade.UNDETERMINED:
@@ -155,12 +148,7 @@ def _unverified(probe: StarttlsProbe) -> Finding:
     problem = "is not from a known authority, or it has expired"
     if probe.is_certificate_trusted:
         problem = "is for another name"
-    return make_finding(
-        "starttls.unverified",
-        f"The certificate of {probe.exchange} {problem}, so a sender cannot verify that this is the"
-        " right server.",
-        f"Install a certificate for {probe.exchange}, for example from Let's Encrypt.",
-    )
+    return make_finding("starttls.unverified", exchange=probe.exchange, problem=problem)
 
 
 UNDETERMINED: Mapping[ProbeOutcome, str] = {
@@ -174,6 +162,5 @@ UNDETERMINED: Mapping[ProbeOutcome, str] = {
 
 def _unknown(probe: StarttlsProbe) -> Finding:
     return make_finding(
-        "starttls.undetermined",
-        f"Could not be determined: {probe.exchange} {UNDETERMINED[probe.outcome]}.",
+        "starttls.undetermined", exchange=probe.exchange, reason=UNDETERMINED[probe.outcome]
     )

@@ -92,16 +92,12 @@ def _absent(domain: str, answers: Answers, report_to: str) -> Finding:
         place, text = elsewhere
         return make_finding(
             "tls-rpt.misplaced",
-            f"The TLS-RPT record is published at {place}, where senders do not look, instead of at"
-            f" {proper}.",
-            f"Move the TLS-RPT record to {proper}.",
-            RecordToPublish(proper, "TXT", text),
+            proposed=RecordToPublish(proper, "TXT", text),
+            place=place,
+            proper=proper,
         )
     return make_finding(
-        "tls-rpt.absent",
-        f"{domain} does not request reports about encryption (no TLS-RPT), so you do not learn"
-        " about failures.",
-        proposed=propose_tls_rpt(domain, _report_uris(report_to)),
+        "tls-rpt.absent", proposed=propose_tls_rpt(domain, _report_uris(report_to)), domain=domain
     )
 
 
@@ -117,9 +113,12 @@ def _unreadable(domain: str, texts: Sequence[str]) -> Finding:
     mistake = name_mistake(texts[0])
     return make_finding(
         "tls-rpt.unreadable",
-        f'The record at {PREFIX}{domain} ("{texts[0][:40]}") does not begin exactly with'
-        f' "v={VERSION};"{f": {mistake}" if mistake else ""}, so senders ignore it.',
         proposed=propose_tls_rpt(domain, _find_intended_uris(" ; ".join(texts))),
+        prefix=PREFIX,
+        domain=domain,
+        texts=texts[0][:40],
+        version=VERSION,
+        mistake=f": {mistake}" if mistake else "",
     )
 
 
@@ -140,8 +139,7 @@ def _syntax(domain: str, text: str, report_to: str) -> Finding:
     is_empty = not meant and "@" not in text
     return make_finding(
         "tls-rpt.syntax",
-        f"The TLS-RPT record of {domain} has a report address that is neither mailto: nor"
-        " https:, so senders ignore it.",
-        f"Correct the address (rua) in the TLS-RPT record at {PREFIX}{domain}.",
-        propose_tls_rpt(domain, _report_uris(report_to) if is_empty else meant),
+        proposed=propose_tls_rpt(domain, _report_uris(report_to) if is_empty else meant),
+        domain=domain,
+        prefix=PREFIX,
     )

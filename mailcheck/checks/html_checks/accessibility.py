@@ -272,10 +272,7 @@ _FAULTS = {
 
 def _list_findings(page: _Page, lines: Lines) -> Iterator[AccessibilityFinding]:
     if page.has_words and not page.has_language:
-        no_language = make_finding(
-            "accessibility.no-language",
-            "The HTML does not declare its language, so screen readers may use the wrong one.",
-        )
+        no_language = make_finding("accessibility.no-language")
         yield AccessibilityFinding(no_language, "3.1.1", (), 1)
     for kind, fault in _FAULTS.items():
         positions = page.faults.get(kind, [])

@@ -121,45 +121,25 @@ def judge_content(facts: MailFacts) -> tuple[ChargedFinding, ...]:
 
 def _judge_text(facts: MailFacts) -> Iterator[ChargedFinding]:
     if facts.html is not None and not facts.has_text:
-        yield charge(
-            "content.html-only",
-            "The mail has HTML but no text part. Filters count that against a mail, and programs"
-            " without HTML show no readable text.",
-        )
+        yield charge("content.html-only")
         return
     has_content = facts.html is not None and (facts.html.visible_length or facts.html.image_count)
     if not facts.text_size and not has_content and not facts.risky_attachments:
-        yield charge("content.empty", "The mail has no content.")
+        yield charge("content.empty")
     elif not facts.text_size and facts.html is not None:
-        yield charge(
-            "content.empty-text",
-            "The text part beside the HTML is empty, so programs without HTML show an empty mail.",
-        )
+        yield charge("content.empty-text")
     elif facts.overlap is not None and facts.overlap < MIN_OVERLAP:
-        yield charge(
-            "content.text-differs",
-            f"The text part has only {facts.overlap} % of the words that the HTML shows. Spam hides"
-            " behind a harmless text, so filters compare both.",
-        )
+        yield charge("content.text-differs", overlap=facts.overlap)
 
 
 def _judge_structure(facts: MailFacts) -> Iterator[ChargedFinding]:
     if facts.is_html_first:
-        yield charge(
-            "content.html-first",
-            "The HTML comes before the text. Programs show the last alternative that they support,"
-            " so people see the plain text.",
-        )
+        yield charge("content.html-first")
     if facts.problems:
-        yield charge(
-            "content.broken-structure",
-            f"Parts of the mail cannot be read correctly: {enumerate_some(facts.problems)}.",
-        )
+        yield charge("content.broken-structure", problems=enumerate_some(facts.problems))
     if facts.risky_attachments:
         yield charge(
-            "content.risky-attachment",
-            "Some attachments have file types that Gmail and others reject or hold back:"
-            f" {enumerate_some(facts.risky_attachments)}.",
+            "content.risky-attachment", risky_attachments=enumerate_some(facts.risky_attachments)
         )
 
 
@@ -167,21 +147,13 @@ def _judge_sizes(facts: MailFacts) -> Iterator[ChargedFinding]:
     if facts.long_lines:
         yield charge(
             "content.long-lines",
-            f"The mail has {count_of(facts.long_lines, 'line')} over 998 octets; the longest has"
-            f" {facts.longest_line}. Servers break or reject such lines, and a broken line makes"
-            " the DKIM signature fail.",
+            lines=count_of(facts.long_lines, "line"),
+            longest_line=facts.longest_line,
         )
     if facts.size > LARGE_MAIL:
-        yield charge(
-            "content.large",
-            f"The mail has {facts.size // 1024 // 1024} MiB. Many servers reject more than 10 MiB.",
-        )
+        yield charge("content.large", mebibytes=facts.size // 1024 // 1024)
 
 
 def _judge_placeholders(facts: MailFacts) -> Iterator[ChargedFinding]:
     if facts.placeholders:
-        yield charge(
-            "content.placeholder",
-            "Placeholders were not filled in, and recipients will see them:"
-            f" {enumerate_some(facts.placeholders)}.",
-        )
+        yield charge("content.placeholder", placeholders=enumerate_some(facts.placeholders))

@@ -206,67 +206,36 @@ def judge_author(facts: MailFacts) -> Iterator[ChargedFinding]:
 
 def _judge_presence(facts: MailFacts) -> Iterator[ChargedFinding]:
     if not facts.author_fields:
-        yield charge(
-            "headers.from-missing",
-            "The mail has no From field, so readers cannot see its author, and large receivers"
-            " reject it.",
-        )
+        yield charge("headers.from-missing")
     elif not facts.author_domains:
-        yield charge(
-            "headers.from-unreadable",
-            "The From field contains no mail address with a domain name, so receivers cannot check"
-            " the author.",
-        )
+        yield charge("headers.from-unreadable")
 
 
 def _judge_number(facts: MailFacts) -> Iterator[ChargedFinding]:
     if facts.author_fields > 1:
-        yield charge(
-            "headers.from-repeated",
-            f"The mail has {facts.author_fields} From fields, a trick of forgers. Gmail and others"
-            " reject such mail.",
-        )
+        yield charge("headers.from-repeated", author_fields=facts.author_fields)
     elif len(facts.author_domains) > 1:
         yield charge(
-            "headers.from-several-domains",
-            "The From field names authors from several domains"
-            f" ({enumerate_some(facts.author_domains)}). DMARC cannot evaluate them, and many"
-            " receivers reject the mail.",
+            "headers.from-several-domains", author_domains=enumerate_some(facts.author_domains)
         )
     elif len(facts.authors) > 1 and not facts.sender_address:
-        yield charge(
-            "headers.sender-missing",
-            "The mail has several authors and no Sender field, which must say which of them sent it"
-            " (RFC 5322 3.6.2).",
-        )
+        yield charge("headers.sender-missing")
 
 
 def _judge_name(author: Author) -> Iterator[ChargedFinding]:
     match = _ADDRESS.search(author.display_name)
     shown = normalize_host(match[1]) if match else ""
     if shown and author.domain and registrable_domain(shown) != registrable_domain(author.domain):
-        yield charge(
-            "headers.name-shows-address",
-            f"The sender's name shows an address at {quote(shown)}, but the mail is from"
-            f" {quote(author.domain)}. Filters treat that as a forgery.",
-        )
+        yield charge("headers.name-shows-address", shown=quote(shown), domain=quote(author.domain))
 
 
 def _judge_replies(facts: MailFacts) -> Iterator[ChargedFinding]:
     domain = normalize_host(facts.reply_to_address.rpartition("@")[2])
     if domain and is_freemail(domain) and domain not in facts.author_domains:
-        yield charge(
-            "headers.reply-to-freemail",
-            f"Replies go to a free mailbox at {domain}, which is not the sender's domain."
-            " Fraudsters do that, and filters detect it.",
-        )
+        yield charge("headers.reply-to-freemail", domain=domain)
     local_part = facts.author_address.rpartition("@")[0]
     if _NO_REPLY.search(local_part) and not facts.reply_to_address:
-        yield charge(
-            "headers.no-reply",
-            "The sender's address says that replies are not read. People whose replies are ignored"
-            " mark mail as spam sooner.",
-        )
+        yield charge("headers.no-reply")
 
 
 MIN_CAPITALS = 8
@@ -292,35 +261,24 @@ def judge_subject(facts: MailFacts) -> Iterator[ChargedFinding]:
     """Yield findings about the subject."""
     subject = facts.subject
     if not subject:
-        yield charge(
-            "headers.subject-missing",
-            "The mail has no subject. People and filters treat such mail as spam.",
-        )
+        yield charge("headers.subject-missing")
     is_answer = facts.has_field("in-reply-to") or facts.has_field("references")
     if _REPLY.match(subject) and not is_answer:
-        yield charge(
-            "headers.fake-reply",
-            f"The subject looks like a reply or a forwarded mail ({quote(subject)}), but the mail"
-            " refers to no other mail. Filters detect this trick.",
-        )
+        yield charge("headers.fake-reply", subject=quote(subject))
     yield from _judge_style(subject)
 
 
 def _judge_style(subject: str) -> Iterator[ChargedFinding]:
     letters = [letter for letter in subject if letter.lower() != letter.upper()]
     if len(letters) >= MIN_CAPITALS and all(map(str.isupper, letters)):
-        meaning = "The subject is written in capital letters only, as in much spam."
-        yield charge("headers.subject-capitals", meaning)
+        yield charge("headers.subject-capitals")
     emoji = count_emoji(subject)
     if emoji > MAX_EMOJI:
-        meaning = f"The subject has {emoji} emoji. Some filters and people dislike that."
-        yield charge("headers.subject-emoji", meaning)
+        yield charge("headers.subject-emoji", emoji=emoji)
     if _PUNCTUATION.search(subject):
-        meaning = "The subject has more exclamation or question marks than a sentence needs."
-        yield charge("headers.subject-punctuation", meaning)
+        yield charge("headers.subject-punctuation")
     if len(subject) > MAX_LENGTH:
-        meaning = f"The subject has {len(subject)} characters. Mail programs show 40 to 80."
-        yield charge("headers.subject-long", meaning)
+        yield charge("headers.subject-long", count=len(subject))
 
 
 FUTURE = 2 * HOUR
@@ -355,85 +313,43 @@ def judge_headers(
 def _judge_date(facts: MailFacts, received_at: Instant) -> Iterator[ChargedFinding]:
     date = facts.date
     if date is None:
-        meaning = "The mail has no Date field, which is required. Some receivers reject such mail."
-        yield charge("headers.date-missing", meaning)
+        yield charge("headers.date-missing")
         return
     if date.instant is None:
-        meaning = (
-            f"The Date field {date.problem} ({quote(date.text)}): the mail has no usable date."
-        )
-        yield charge("headers.date-unreadable", meaning)
+        yield charge("headers.date-unreadable", problem=date.problem, text=quote(date.text))
     elif date.problem:
-        meaning = f"The Date field {date.problem} ({quote(date.text)}). Some programs misread it."
-        yield charge("headers.date-form", meaning)
+        yield charge("headers.date-form", problem=date.problem, text=quote(date.text))
     if date.instant is not None and date.instant - received_at > FUTURE:
-        meaning = f"The Date field is in the future ({quote(date.text)}), which is common in spam."
-        yield charge("headers.date-future", meaning)
+        yield charge("headers.date-future", text=quote(date.text))
     if date.instant is not None and received_at - date.instant > PAST:
         shown = quote(date.text)
-        meaning = (
-            f"The Date field is more than a day old ({shown}). Filters count that against the mail."
-        )
-        yield charge("headers.date-old", meaning)
+        yield charge("headers.date-old", shown=shown)
 
 
 def _judge_message_id(facts: MailFacts) -> Iterator[ChargedFinding]:
     found = facts.message_id
     if found is None:
-        meaning = "The mail has no Message-ID. Programs need it to find replies and duplicates."
-        yield charge("headers.message-id-missing", meaning)
+        yield charge("headers.message-id-missing")
     elif not found.is_well_formed:
-        meaning = (
-            f"The Message-ID is malformed ({quote(found.text)}). Filters count that against the"
-            " mail."
-        )
-        yield charge("headers.message-id-malformed", meaning)
+        yield charge("headers.message-id-malformed", text=quote(found.text))
     elif not found.domain.startswith("[") and is_local_name(found.domain):
-        meaning = (
-            f"The Message-ID ends in {quote(found.domain)}, a name that only your network knows."
-        )
-        yield charge("headers.message-id-local", meaning)
+        yield charge("headers.message-id-local", domain=quote(found.domain))
 
 
 def _judge_fields(facts: MailFacts) -> Iterator[ChargedFinding]:
     repeated = [name for name in facts.repeated_fields if name != "from"]
     if repeated:
-        yield charge(
-            "headers.repeated",
-            f"Fields that may occur only once are repeated: {enumerate_some(repeated)}. Gmail"
-            " rejects such mail, and mail programs show different values.",
-        )
+        yield charge("headers.repeated", repeated=enumerate_some(repeated))
     if not (facts.has_field("to") or facts.has_field("cc")):
-        yield charge(
-            "headers.to-missing",
-            "The mail names no recipient (To or Cc). Mass mail often names no recipient, and"
-            " filters detect that.",
-        )
+        yield charge("headers.to-missing")
     if facts.has_field("content-type") and not facts.has_field("mime-version"):
-        yield charge(
-            "headers.mime-version-missing",
-            "The mail has MIME parts but no MIME-Version field. A strict program shows them as"
-            " text.",
-        )
+        yield charge("headers.mime-version-missing")
     if facts.has_field("return-path"):
-        yield charge(
-            "headers.return-path",
-            "The mail was sent with a Return-Path field, which only the receiving server may add"
-            " (RFC 5321 4.4).",
-        )
+        yield charge("headers.return-path")
 
 
 def _judge_octets(facts: MailFacts, is_smtputf8: bool) -> Iterator[ChargedFinding]:
     if facts.raw_8bit_fields and not is_smtputf8:
-        yield charge(
-            "headers.raw-8bit",
-            "Characters outside ASCII are not encoded in these fields:"
-            f" {enumerate_some(facts.raw_8bit_fields)}. Some receivers reject that, and others"
-            " show wrong characters.",
-        )
+        yield charge("headers.raw-8bit", raw_8bit_fields=enumerate_some(facts.raw_8bit_fields))
     if facts.header_size > LARGE_HEADER:
-        yield charge(
-            "headers.large",
-            f"The header has {facts.header_size // 1024} KiB. Many servers reject or cut a header"
-            " of this size.",
-        )
+        yield charge("headers.large", kibibytes=facts.header_size // 1024)

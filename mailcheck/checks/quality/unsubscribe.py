@@ -149,12 +149,7 @@ def judge_unsubscribe(
         findings.append(_undetermined())
     elif one_click is not OneClick.WORKS:
         findings.append(
-            charge(
-                "unsubscribe.no-one-click",
-                "The mail looks like bulk mail, but readers cannot unsubscribe with one click: it"
-                f" has {one_click.value}. Google and Yahoo require it from bulk senders.",
-                _FIXES[one_click],
-            )
+            charge("unsubscribe.no-one-click", fix=_FIXES[one_click], one_click=one_click.value)
         )
     if one_click not in (OneClick.NO_FIELD, OneClick.ENCODED) and not facts.unsubscribe.uris:
         findings.append(_no_uris(facts))
@@ -164,24 +159,13 @@ def judge_unsubscribe(
 
 
 def _undetermined() -> ChargedFinding:
-    return charge(
-        "unsubscribe.undetermined",
-        "It could not be determined whether a DKIM signature covers the fields for one-click"
-        " unsubscribe.",
-    )
+    return charge("unsubscribe.undetermined")
 
 
 def _no_uris(facts: MailFacts) -> ChargedFinding:
     names = ", ".join(facts.bulk.list_fields)
-    return charge(
-        "unsubscribe.no-address",
-        f"List-Unsubscribe contains no address in angle brackets (fields: {quote(names)}).",
-    )
+    return charge("unsubscribe.no-address", names=quote(names))
 
 
 def _no_link() -> ChargedFinding:
-    return charge(
-        "unsubscribe.no-link",
-        "The mail contains no unsubscribe link. Google asks for a visible one, too, and people who"
-        " find none mark mail as spam.",
-    )
+    return charge("unsubscribe.no-link")

@@ -63,10 +63,7 @@ def _say_no_null_mx(domain: str, finding: Finding) -> Finding:
     is_tried = finding.id == "mx.implicit"
     where = "senders try the address of its website" if is_tried else "senders keep it for days"
     return make_finding(
-        "mx.no-null",
-        f"{domain} sends no mail (v=spf1 -all) but does not declare that it receives none, so"
-        f" {where}.",
-        proposed=RecordToPublish(domain, "MX", NULL_MX),
+        "mx.no-null", proposed=RecordToPublish(domain, "MX", NULL_MX), domain=domain, where=where
     )
 
 
@@ -87,9 +84,8 @@ def _say_not_reject(dmarc: DmarcVerdict) -> Finding:
     value = change_tags(dmarc.record.text, p=Policy.REJECT.value, sp=None, np=None)
     return make_finding(
         "dmarc.not-reject",
-        f"{dmarc.domain} sends no mail, but its DMARC record asks for quarantine instead of"
-        " rejection.",
         proposed=RecordToPublish(PREFIX + dmarc.domain, "TXT", value),
+        domain=dmarc.domain,
     )
 
 
@@ -100,9 +96,6 @@ def _advise_wildcard(domain: str, answers: Answers, dkim: DkimVerdict) -> tuple[
         return ()
     return (
         make_finding(
-            "dkim.no-wildcard",
-            f"{domain} sends no mail and needs no DKIM key. An empty key for every selector"
-            " declares that no signature in its name is valid.",
-            proposed=RecordToPublish(name, "TXT", EMPTY_KEY),
+            "dkim.no-wildcard", proposed=RecordToPublish(name, "TXT", EMPTY_KEY), domain=domain
         ),
     )

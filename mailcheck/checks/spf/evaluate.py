@@ -89,11 +89,12 @@ def _describe_unreadable(
         fix = "Publish one SPF record that names the senders of both, and delete the other one."
     return make_finding(
         "spf.unreadable",
-        f'{domain} {which} that looks like SPF but does not begin exactly with "v=spf1 "'
-        f' ("{text[:40]}"), so receivers ignore it.',
-        fix if proposed is not None else f"{fix} {_NO_RECORD}",
-        proposed,
+        fix=fix if proposed is not None else f"{fix} {_NO_RECORD}",
+        proposed=proposed,
         severity=Severity.WARNING if is_beside else Severity.ERROR,
+        domain=domain,
+        which=which,
+        text=text[:40],
     )
 
 
@@ -103,16 +104,20 @@ def _check_limits(verdict: SpfVerdict, proposed: RecordToPublish | None) -> Iter
         count = f"{'at least ' if verdict.is_truncated else ''}{verdict.lookup_count}"
         yield make_finding(
             "spf.too-many-lookups",
-            f"The SPF record needs {count} DNS lookups and {MAX_LOOKUPS} are allowed, {broken}.",
             proposed=proposed,
+            count=count,
+            max_lookups=MAX_LOOKUPS,
+            broken=broken,
         )
     if verdict.void_count > MAX_VOIDS:
         terms = min((verdict.void_terms_for(version) for version in IP_VERSIONS), key=len)
         yield make_finding(
             "spf.too-many-voids",
-            f"{len(terms)} terms of the SPF record have no record in DNS ({_quoted(terms)}) and"
-            f" {MAX_VOIDS} are allowed, {broken}.",
             proposed=proposed,
+            count=len(terms),
+            quoted_terms=_quoted(terms),
+            max_voids=MAX_VOIDS,
+            broken=broken,
         )
 
 
@@ -139,17 +144,15 @@ def _check_voids_by_version(
     if behind:
         yield make_finding(
             "spf.voids-before-senders",
-            f"For {client}, more than {MAX_VOIDS} terms can have no record in DNS"
-            f" ({_quoted(voids)}) before {_quoted(behind)}. Receivers then return permerror,"
-            " so mail of these senders does not pass SPF.",
             proposed=reordered,
+            client=client,
+            max_voids=MAX_VOIDS,
+            voids=_quoted(voids),
+            behind=_quoted(behind),
         )
     else:
         yield make_finding(
-            "spf.voids-for-some",
-            f"For {client} that the SPF record does not name, more than {MAX_VOIDS} terms can have"
-            f" no record in DNS ({_quoted(voids)}). Receivers then return permerror instead of"
-            " the result at the end of the record.",
+            "spf.voids-for-some", client=client, max_voids=MAX_VOIDS, voids=_quoted(voids)
         )
 
 
@@ -236,10 +239,11 @@ def _describe_node(
     for term in node.oversized_mx:
         yield make_finding(
             "spf.too-many-mx",
-            f'"{term}" in {place} leads to more than ten mail hosts,'
-            f" {_BROKEN.format(domain=domain)}.",
-            None if top is None else _ask_owner(node, top, domain),
-            None if top is None else proposed,
+            fix=None if top is None else _ask_owner(node, top, domain),
+            proposed=None if top is None else proposed,
+            term=term,
+            place=place,
+            consequence=_BROKEN.format(domain=domain),
         )
 
 
@@ -302,12 +306,23 @@ def _describe_problem(
         fix = f"Ask the owner of that record to fix it{_until_then(top)}."
     if problem.is_error:
         consequence = _BROKEN.format(domain=domain)
-        meaning = f'"{problem.term}" in {place} {problem.reason}, {consequence}.'
-        return make_finding("spf.syntax", meaning, fix, proposed)
-    meaning = (
-        f'"{problem.term}" in {place} {problem.reason}; the record may not mean what was intended.'
+        return make_finding(
+            "spf.syntax",
+            fix=fix,
+            proposed=proposed,
+            term=problem.term,
+            place=place,
+            reason=problem.reason,
+            consequence=consequence,
+        )
+    return make_finding(
+        "spf.ignored-term",
+        fix=fix,
+        proposed=proposed,
+        term=problem.term,
+        place=place,
+        reason=problem.reason,
     )
-    return make_finding("spf.ignored-term", meaning, fix, proposed)
 
 
 def _advise_ignored_redirect(problem: TermProblem, proposed: RecordToPublish | None) -> str:
@@ -324,20 +339,11 @@ def _check_all_mechanism(
     terms = _quoted(verdict.wide_terms)
     if verdict.reach.is_open:
         yield make_finding(
-            "spf.open",
-            f"The SPF record lets {verdict.reach} send mail as {verdict.domain} ({terms}), so an"
-            " SPF pass proves nothing.",
-            f"Replace {terms} with the servers that really send, and end the record with ~all or"
-            " -all.",
-            proposed,
+            "spf.open", proposed=proposed, reach=verdict.reach, domain=verdict.domain, terms=terms
         )
         return
     if verdict.reach.is_wide:
-        yield make_finding(
-            "spf.wide",
-            f"The SPF record lets {verdict.reach} send mail as {verdict.domain}"
-            f" ({terms}), far more than any sender has.",
-        )
+        yield make_finding("spf.wide", reach=verdict.reach, domain=verdict.domain, terms=terms)
     last = _find_last_record(verdict.tree)
     if last is None:
         return
@@ -346,20 +352,9 @@ def _check_all_mechanism(
     fix = None if is_own else _advise_target(verdict.domain, last.domain)
     record = proposed if is_own else None
     if verdict.all_qualifier is None and verdict.is_complete and not verdict.is_truncated:
-        yield make_finding(
-            "spf.no-end",
-            f"{where} does not say what to do with mail from other servers, so forged mail is not"
-            " marked.",
-            fix,
-            record,
-        )
+        yield make_finding("spf.no-end", fix=fix, proposed=record, where=where)
     elif verdict.all_qualifier is Qualifier.NEUTRAL:
-        yield make_finding(
-            "spf.neutral",
-            f'{where} ends in "?all", which gives no result for mail from other servers.',
-            fix,
-            record,
-        )
+        yield make_finding("spf.neutral", fix=fix, proposed=record, where=where)
 
 
 def _find_last_record(tree: SpfNode | None) -> SpfNode | None:
@@ -387,23 +382,11 @@ def _check_conventions(verdict: SpfVerdict) -> Iterator[Finding]:
     assert verdict.tree is not None
     record = verdict.tree.record
     if record is not None and any(m.name is MechanismName.PTR for m in record.mechanisms):
-        yield make_finding(
-            "spf.ptr",
-            'The SPF record uses "ptr", which is slow and which many receivers no longer evaluate'
-            " (RFC 7208 5.5).",
-        )
+        yield make_finding("spf.ptr")
     if record is not None and len(record.text) > LONG_RECORD:
-        yield make_finding(
-            "spf.long",
-            f"The SPF record has {len(record.text)} characters; above {LONG_RECORD} some"
-            " receivers do not get the whole answer.",
-        )
+        yield make_finding("spf.long", count=len(record.text), long_record=LONG_RECORD)
     if any(node.problem is NodeProblem.MACRO for node in verdict.tree.walk()):
-        yield make_finding(
-            "spf.macro",
-            "A part of the SPF record depends on each single mail (macros), so it could not be"
-            " checked here.",
-        )
+        yield make_finding("spf.macro")
 
 
 def evaluate_spf(domain: str, answers: Answers) -> SpfVerdict:
@@ -468,11 +451,12 @@ def _collect_findings(
     if len(verdict.records) > 1:
         yield make_finding(
             "spf.several",
-            f"{domain} has {len(verdict.records)} SPF records, but only one is allowed,"
-            f" {_BROKEN.format(domain=domain)}.",
-            "Replace all SPF records with a single one that has the terms of all."
+            fix="Replace all SPF records with a single one that has the terms of all."
             + ("" if proposed is not None else f" {_NO_RECORD}"),
-            proposed,
+            proposed=proposed,
+            domain=domain,
+            count=len(verdict.records),
+            consequence=_BROKEN.format(domain=domain),
         )
     elif tree is not None and tree.record is not None:
         # Findings in order of severity.
@@ -488,13 +472,7 @@ def _collect_findings(
             mechanism.text for mechanism in tree.record.mechanisms if mechanism.text not in useless
         ]
         for term, words in find_glued(read, meanings, useless).items():
-            yield make_finding(
-                "spf.glued-terms",
-                f'Receivers read "{term}" in the SPF record as a single term, with characters that'
-                " no host name has; the record may not mean what was intended.",
-                f'Write "{words}".',
-                proposed,
-            )
+            yield make_finding("spf.glued-terms", proposed=proposed, term=term, words=words)
     for text in near_misses[:1]:
         yield _describe_unreadable(domain, text, proposed, is_beside=True)
 
@@ -595,19 +573,17 @@ def _explain_absence(
         place, text = elsewhere
         finding = make_finding(
             "spf.misplaced",
-            f"The SPF record is published at {place}, where receivers do not look, instead of at"
-            f" {domain}.",
-            f"Move the SPF record to {domain}.",
-            RecordToPublish(domain, "TXT", text),
+            proposed=RecordToPublish(domain, "TXT", text),
+            place=place,
+            domain=domain,
         )
         return SpfVerdict(domain, Presence.ABSENT, findings=(finding,))
     sender = _choose_own_term(domain, answers)
     fix = "Publish an SPF record that names every server and service that sends for the domain"
     finding = make_finding(
         "spf.absent",
-        f"{domain} does not publish which servers may send its mail (no SPF record). Google,"
-        " Yahoo and Microsoft reject or distrust such mail.",
-        f"{fix}." if sender else f'{fix}, or "v=spf1 -all" if none does.',
-        RecordToPublish(domain, "TXT", propose_new_record(sender)) if sender else None,
+        fix=f"{fix}." if sender else f'{fix}, or "v=spf1 -all" if none does.',
+        proposed=RecordToPublish(domain, "TXT", propose_new_record(sender)) if sender else None,
+        domain=domain,
     )
     return SpfVerdict(domain, Presence.ABSENT, findings=(finding,))

@@ -88,12 +88,5 @@ def _describe_groups(document: Mapping[str, Any], claim: str) -> Finding:
     )
     if known and claim.partition(".")[0] not in known:
         shown = ", ".join(known[:20])
-        return make_finding(
-            "doctor.company.groups",
-            f"Groups are read from the claim {claim} ([oidc] groups_claim), which the provider does"
-            f" not list. Its claims are {shown}.",
-        )
-    return make_finding(
-        "doctor.company.groups-claim",
-        f"Groups are read from the claim {claim} ([oidc] groups_claim).",
-    )
+        return make_finding("doctor.company.groups", claim=claim, shown=shown)
+    return make_finding("doctor.company.groups-claim", claim=claim)
