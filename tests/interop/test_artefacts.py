@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from mailcheck.cli.inbox_commands import SAMPLE_CODE
+from tests.interop.test_debian_package import start
 from tests.servers.booted_debian import booted_debian
 from tests.servers.containers import require_containers, run, running_container
 from tests.servers.daemon import HOST, Daemon, free_ports, running_daemon
@@ -30,17 +31,9 @@ MAIL = "Subject: Welcome\r\n\r\nYour code is 482913\r\n"
 CODE = "482913\n"
 RELEASES = {"bookworm": 12, "trixie": 13}
 
-IN_DEBIAN = """
-apt-get install --yes /packages/{package} > /dev/null
-cd /root
-mailcheck --version
-mailcheck init > /dev/null
-MAILCHECK_ACCOUNTS_BOOTSTRAP=true mailcheck --config mailcheck.toml serve > log 2>&1 &
-until curl -sf http://127.0.0.1:8080/readyz > /dev/null; do sleep 0.2; done
-mailcheck --config mailcheck.toml send-sample > /dev/null
-mailcheck --config mailcheck.toml wait --tag sample --code
-kill %1
-wait
+SEND = """
+printf 'Subject: Welcome\\n\\nYour code is 482913\\n' |
+    curl -sf --crlf -T - smtp://127.0.0.1:25 --mail-from shop@example.com --mail-rcpt {address}
 """
 
 
@@ -166,8 +159,12 @@ def test_the_debian_package(dist: Path, tmp_path: Path, release: str) -> None:
     (tmp_path / "packages").mkdir()
     os.link(package, tmp_path / "packages" / package.name)
     with booted_debian(root, tmp_path / "packages", tmp_path / "layers") as debian:
-        printed = debian.run(IN_DEBIAN.format(package=package.name))
-    assert printed == f"mailcheck {version()}\n{SAMPLE_CODE}\n"
+        debian.run(f"apt-get install --yes /packages/{package.name}")
+        assert debian.run("mailcheck --version") == f"mailcheck {version()}\n"
+        address, key = start(debian)
+        debian.run(SEND.format(address=address))
+        wait = "mailcheck wait --after c0 --code"
+        assert debian.run(f"MAILCHECK_API_KEY={key} {wait}") == CODE
 
 
 def test_the_npm_package(dist: Path, service: Daemon, tmp_path: Path) -> None:
