@@ -118,8 +118,9 @@ class Tool(Struct, Generic[R], frozen=True):
 
     def request_for(self, extensions: Extensions) -> type[R]:
         """Return the arguments of a client with these extensions."""
-        is_long = self.long_wait is not None and Extension.TASKS in extensions
-        return self.long_wait.request if is_long and self.long_wait else self.request
+        if self.long_wait is None or Extension.TASKS not in extensions:
+            return self.request
+        return self.long_wait.request
 
     def is_offered(self, extensions: Extensions) -> bool:
         """Return whether a client with these extensions may use the tool.
