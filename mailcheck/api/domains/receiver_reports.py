@@ -105,7 +105,7 @@ class SplitOfMail(Shape):
     """Numbers of messages by whose they are. Each message is counted once."""
 
     yours: Annotated[int, doc("they pass, or fail and their sender is yours", ge=0)]
-    unknown: Annotated[int, doc("they fail, and nothing is decided about their sender", ge=0)]
+    unknown: Annotated[int, doc("they fail, and their sender is undecided", ge=0)]
     forwarded: Annotated[int, doc("they fail because they were forwarded", ge=0)]
     forged: Annotated[int, doc("they fail, and their sender is not yours", ge=0)]
 

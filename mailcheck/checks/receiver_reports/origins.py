@@ -153,7 +153,7 @@ class Origin(Enum):
     YOURS = "yours"
     """It passes, or its sender is the owner's."""
     UNKNOWN = "unknown"
-    """It fails, and nothing is decided about its sender."""
+    """It fails, and its sender is undecided."""
     FORWARDED = "forwarded"
     """It fails because it was forwarded."""
     FORGED = "forged"

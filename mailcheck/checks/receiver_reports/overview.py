@@ -45,7 +45,7 @@ class Overview(Struct, frozen=True):
     """Summary of the reports about a domain; unauthorized senders come first.
 
     ``senders`` are the first `MAX_SENDERS`, but the numbers count all of them. ``policy`` is the
-    last one that receivers found. ``mail`` are all messages, and ``stopped`` those that
+    newest one in the reports. ``mail`` counts all messages, and ``stopped`` the messages that
     ``p=reject`` would stop for all From domains.
     """
 
@@ -77,7 +77,7 @@ def pack_counts(counts: Sequence[CountOfRow]) -> bytes:
 
 
 class OverviewRequest(Struct, frozen=True):
-    """What to summarize, for another process.
+    """The rows to summarize, for another process.
 
     ``rows`` are packed, and so are ``counts``, the numbers of their messages by days. ``span`` has
     the index of the first sender of the page, and of the first one after it. ``is_without_mail``:

@@ -61,7 +61,7 @@ def draw_scores(scores: Sequence[WatchScore], begins: Instant, ends: Instant) ->
 class DayBars(Struct, frozen=True):
     """Stacked bars of messages by day, or by several days.
 
-    ``bars`` has an SVG path for each origin, those of the owner first and thus at the bottom.
+    ``bars`` has an SVG path for each origin. The owner's mail is the first and thus at the bottom.
     """
 
     bars: tuple[tuple[str, str], ...]

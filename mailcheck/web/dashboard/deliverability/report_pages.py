@@ -44,7 +44,7 @@ class ReportPages(Struct, frozen=True):
         ]
 
     async def show(self, visit: Visit) -> Reply:
-        """GET /share/{token}."""
+        """GET /share/{token}?details=true."""
         result = await self._tests.open_shared(visit.path["token"])
         if not prefers_html(visit.request):
             shape = render_tested(result, self._domain, visit.urls)
@@ -54,6 +54,7 @@ class ReportPages(Struct, frozen=True):
             "report_shared.html",
             headers=UNLISTED,
             here=f"/share/{visit.path['token']}",
+            all_details=visit.query.value("details", FLAG, False),
             own=visit.own_address(result.test.account_id, f"/tests/{result.test.id}"),
             **view_result(result),
             **await self._mail.values(visit, result),

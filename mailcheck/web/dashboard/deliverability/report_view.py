@@ -59,8 +59,7 @@ _WORSE: Mapping[str, tuple[str, str]] = MappingProxyType(
         "spam": ("puts it in the spam folder", "put it in the spam folder"),
     }
 )
-"""What receivers do to a mail that does not arrive, the worst first -> words for one and several
-receivers."""
+"""Actions on a mail that does not arrive, the worst first -> words for one receiver and several."""
 
 EVERY_SENDER = "every sender"
 """The audience of rules that are not for senders of bulk mail only."""
