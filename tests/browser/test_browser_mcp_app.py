@@ -16,7 +16,7 @@ from playwright.sync_api import FrameLocator
 
 from mailcheck.web.mcp.tools import CARD_URI
 from tests.attacks.hostile_mails import HostileMail, read_hostile_mails
-from tests.browser.watching import OneBrowser, Watched, watched_page
+from tests.browser.watching import AXE, GRAVE, OneBrowser, Watched, watched_page
 from tests.interop.mcp_clients.installed import MODULES, node_environment, require
 from tests.servers.daemon import HOST, Daemon, running_daemon
 from tests.web.mcp.agent import APPS, HANDSHAKE
@@ -183,13 +183,18 @@ def test_the_card_follows_its_host(host: CardHost, daemon: Daemon) -> None:
     """The card takes the theme of the host, offers no link that the host cannot open, and is
     accessible.
     """
-    context = {"theme": "dark", "styles": {"variables": {"--color-text-primary": "#ff0000"}}}
+    context = {"theme": "dark", "styles": {"variables": {"--color-text-primary": "#ffaa00"}}}
     result = receive(host, daemon, SIGN_UP)
     card = host.show(result, hostContext=context, capabilities={"serverTools": {}})
-    assert card.locator("h1").first.evaluate("e => getComputedStyle(e).color") == "rgb(255, 0, 0)"
+    assert card.locator("h1").first.evaluate("e => getComputedStyle(e).color") == "rgb(255, 170, 0)"
     assert card.locator("html").evaluate("e => getComputedStyle(e).colorScheme") == "dark"
     assert card.get_by_role("button").count() == 0
     assert card.get_by_text("https://example.com/confirm?t=7f3a").is_visible()
+    frame = host.watched.page.frame(url="**/card")
+    assert frame is not None
+    frame.evaluate(AXE.read_text("utf-8"))
+    found = frame.evaluate("axe.run(document, {iframes: false, resultTypes: ['violations']})")
+    assert [one["id"] for one in found["violations"] if one["impact"] in GRAVE] == []
 
 
 def test_the_card_shows_a_report(host: CardHost, daemon: Daemon) -> None:
