@@ -145,6 +145,36 @@ def test_the_python_package(dist: Path, tmp_path: Path, pattern: str) -> None:
     assert printed.stdout == CODE
 
 
+SUITE = """
+import smtplib
+
+def test_a_mail(mailcheck_inbox):
+    with smtplib.SMTP(mailcheck_inbox.smtp_host, mailcheck_inbox.smtp_port) as smtp:
+        text = "Subject: Welcome\\n\\nYour code is 482913"
+        smtp.sendmail("shop@example.com", [mailcheck_inbox.address], text)
+    assert mailcheck_inbox.wait().code == "482913"
+"""
+
+
+def test_a_suite_of_pytest(dist: Path, tmp_path: Path) -> None:
+    """With the wheel and pytest in an empty environment, a suite needs nothing else."""
+    environment, suite = tmp_path / "environment", tmp_path / "test_suite.py"
+    suite.write_text(SUITE)
+    run(sys.executable, "-m", "venv", environment)
+    wheel = only(dist, "mailcheck_daemon-*.whl")
+    run(environment / "bin" / "pip", "install", "--quiet", wheel, "pytest")
+    ours = ("MAILCHECK", "PYTEST")
+    done = subprocess.run(
+        [environment / "bin" / "python", "-m", "pytest", "-q", f"--basetemp={tmp_path / 'base'}"],
+        cwd=tmp_path,
+        env={name: one for name, one in os.environ.items() if not name.startswith(ours)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
+
+
 def send(daemon: Daemon) -> None:
     """Send a mail with a code to the tag ``new``."""
     with smtplib.SMTP(HOST, daemon.smtp_port) as client:
