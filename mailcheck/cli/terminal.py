@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable
 from typing import Any, TextIO, cast
 
+from msgspec import Struct
+
 CLEAR_LINE = "\r\x1b[K"
 
 _STEERS = re.compile(
@@ -21,19 +23,18 @@ def show_controls(text: str) -> str:
     return _STEERS.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
-class SafeTerminal:
+class SafeTerminal(Struct, frozen=True, eq=False):
     """A text stream for a terminal. `write` escapes control characters."""
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    stream: TextIO
 
     def __getattr__(self, name: str) -> Any:
         """Return another attribute of the stream, such as ``isatty``, ``flush`` or ``buffer``."""
-        return getattr(self._stream, name)
+        return getattr(self.stream, name)
 
     def write(self, text: str) -> int:
         """Write text that may be from others."""
-        return self._stream.write(show_controls(text))
+        return self.stream.write(show_controls(text))
 
     def writelines(self, lines: Iterable[str]) -> None:
         """Write lines that may be from others."""
@@ -42,7 +43,7 @@ class SafeTerminal:
 
     def draw(self, sequence: str) -> None:
         """Write a control sequence of a command."""
-        self._stream.write(sequence)
+        self.stream.write(sequence)
 
 
 def protect(stream: TextIO) -> TextIO:

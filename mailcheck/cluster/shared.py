@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Generic, cast
 
+from msgspec import Struct
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import IReactorTime
@@ -210,11 +211,10 @@ return 1
 """
 
 
-class SharedRateCounters:
+class SharedRateCounters(Struct, frozen=True, eq=False):
     """Implements the port `RateCounters` for all daemons. Each call is one script."""
 
-    def __init__(self, redis: Redis) -> None:
-        self._redis = redis
+    redis: Redis
 
     def hit(self, *hits: Hit) -> Deferred[list[list[int]]]:
         """Count requests if no window exceeds its limit. Fires with the counts after them.
@@ -226,9 +226,9 @@ class SharedRateCounters:
         for hit in hits:
             arguments += len(hit.windows), hit.amount
             for window, index, limit in hit.windows:
-                keys.append(self._redis.key("count", window.name, str(index), hit.subject))
+                keys.append(self.redis.key("count", window.name, str(index), hit.subject))
                 arguments += limit, window.length + COUNTERS_KEPT
-        counted = self._redis.run_script(COUNT, keys, arguments)
+        counted = self.redis.run_script(COUNT, keys, arguments)
         split: Deferred[list[list[int]]] = counted.addCallback(_split_counts, hits)
         return split
 
@@ -279,25 +279,24 @@ class SharedMemory:
         return self._redis.key(kind, self._version, name)
 
 
-class SharedSelectors:
+class SharedSelectors(Struct, frozen=True, eq=False):
     """Implements the port `SelectorStore` for all daemons. Empty while Redis is unavailable."""
 
-    def __init__(self, redis: Redis) -> None:
-        self._redis = redis
+    redis: Redis
 
     def note_selectors(self, pairs: Sequence[tuple[str, str]]) -> Deferred[bool]:
         """Store domains and selectors, oldest first. Fires with false if Redis is unavailable."""
-        keys = [self._redis.key("domains"), self._redis.key("domains", "last")]
+        keys = [self.redis.key("domains"), self.redis.key("domains", "last")]
         arguments: list[str | int] = [KNOWN_DOMAINS, KNOWN_SELECTORS]
         for domain, selector in pairs:
-            keys.append(self._redis.key("selectors", domain))
+            keys.append(self.redis.key("selectors", domain))
             arguments.append(selector)
-        noted = self._redis.run_script(NOTE_SELECTORS, keys, arguments)
+        noted = self.redis.run_script(NOTE_SELECTORS, keys, arguments)
         return _unless_away(noted.addCallback(bool), lambda: succeed(False))
 
     def selectors_of(self, domain: str) -> Deferred[tuple[str, ...]]:
         """Return the selectors of a domain, the newest first."""
-        found = self._redis.run("ZREVRANGE", self._redis.key("selectors", domain), 0, -1)
+        found = self.redis.run("ZREVRANGE", self.redis.key("selectors", domain), 0, -1)
         return _unless_away(found.addCallback(tuple), lambda: succeed(()))
 
 

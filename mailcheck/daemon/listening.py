@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred, gatherResults, maybeDeferred
@@ -143,27 +144,26 @@ def _guarded(factory: Any, address: ListenAddress) -> Any:
 
 
 @implementer(IProtocolFactory)
-class CrowdGuard:
+class CrowdGuard(Struct, frozen=True, eq=False):
     """Closes connections without a protocol while a factory is crowded.
 
     Twisted accepts up to a hundred connections at a time, and closes an aborted one later. A crowd
     would use all open files before the first of its connections is closed.
     """
 
-    def __init__(self, factory: Any) -> None:
-        self._factory = factory
+    factory: Any
 
     def doStart(self) -> None:
         """Start the factory."""
-        self._factory.doStart()
+        self.factory.doStart()
 
     def doStop(self) -> None:
         """Stop the factory."""
-        self._factory.doStop()
+        self.factory.doStop()
 
     def buildProtocol(self, addr: IAddress) -> Any:
         """Return the protocol of a connection, or `None`: Twisted closes its socket."""
-        return None if self._factory.is_crowded else self._factory.buildProtocol(addr)
+        return None if self.factory.is_crowded else self.factory.buildProtocol(addr)
 
 
 def cannot_listen(purpose: str, address: ListenAddress, error: object) -> CannotStart:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
+from msgspec import Struct
 from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.core.audit import AUDIT_KEPT, MOST_ENTRIES
@@ -104,72 +105,67 @@ class Retention:
             found, last = await self._store.expiring_after(owner, longest, BATCH, last)
 
 
-class DeliverabilityRetention:
+class DeliverabilityRetention(Struct, frozen=True, eq=False):
     """Expires tests that received no mail in time, and deletes old tests."""
 
-    def __init__(self, store: DeliverabilityStore, now: Now) -> None:
-        self._store = store
-        self._now = now
+    store: DeliverabilityStore
+    now: Now
 
     async def sweep(self) -> None:
         """Expire and delete all tests that are due."""
-        now = self._now()
-        await delete_in_batches(partial(self._store.expire, now), BATCH)
-        await delete_in_batches(partial(self._store.forget, now), BATCH)
+        now = self.now()
+        await delete_in_batches(partial(self.store.expire, now), BATCH)
+        await delete_in_batches(partial(self.store.forget, now), BATCH)
 
 
-class WatchRetention:
+class WatchRetention(Struct, frozen=True, eq=False):
     """Deletes old history of watches."""
 
-    def __init__(self, store: WatchStore, now: Now) -> None:
-        self._store = store
-        self._now = now
+    store: WatchStore
+    now: Now
 
     async def sweep(self) -> None:
         """Delete history older than its retention."""
         await delete_in_batches(
-            partial(self._store.forget, Instant(self._now() - HISTORY_KEPT)), BATCH
+            partial(self.store.forget, Instant(self.now() - HISTORY_KEPT)), BATCH
         )
 
 
-class AuditRetention:
+class AuditRetention(Struct, frozen=True, eq=False):
     """Deletes old entries of the audit log."""
 
-    def __init__(self, store: AuditStore, now: Now) -> None:
-        self._store = store
-        self._now = now
+    store: AuditStore
+    now: Now
 
     async def sweep(self) -> None:
         """Delete entries older than `AUDIT_KEPT`, and those beyond `MOST_ENTRIES`."""
-        before = Instant(self._now() - AUDIT_KEPT)
-        await delete_in_batches(partial(self._store.forget, before), BATCH)
-        for account_id, excess in await self._store.crowded(MOST_ENTRIES):
+        before = Instant(self.now() - AUDIT_KEPT)
+        await delete_in_batches(partial(self.store.forget, before), BATCH)
+        for account_id, excess in await self.store.crowded(MOST_ENTRIES):
             for begun in range(0, excess, BATCH):
-                await self._store.forget_oldest(account_id, min(BATCH, excess - begun))
+                await self.store.forget_oldest(account_id, min(BATCH, excess - begun))
 
 
-class ReportRetention:
+class ReportRetention(Struct, frozen=True, eq=False):
     """Deletes old reports of receivers and their contents."""
 
-    def __init__(self, store: ReportStore, now: Now) -> None:
-        self._store = store
-        self._now = now
+    store: ReportStore
+    now: Now
 
     async def sweep(self) -> None:
         """Delete all reports older than their retention."""
-        await delete_in_batches(partial(self._store.forget, self._now()), BATCH)
+        await delete_in_batches(partial(self.store.forget, self.now()), BATCH)
 
 
-class TrafficRetention:
+class TrafficRetention(Struct, frozen=True, eq=False):
     """Deletes old statistics of traffic."""
 
-    def __init__(self, store: TrafficStore, days: int, now: Now) -> None:
-        self._store = store
-        self._days = days
-        self._now = now
+    store: TrafficStore
+    days: int
+    now: Now
 
     async def sweep(self) -> None:
         """Delete the counts of all days before the last ones."""
-        now = self._now()
-        first = Instant(now - now % DAY - (self._days - 1) * DAY)
-        await delete_in_batches(partial(self._store.forget, first), BATCH)
+        now = self.now()
+        first = Instant(now - now % DAY - (self.days - 1) * DAY)
+        await delete_in_batches(partial(self.store.forget, first), BATCH)

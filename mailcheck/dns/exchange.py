@@ -8,6 +8,7 @@ have the random id of the question and repeat the question byte for byte. All ot
 import socket
 from typing import Protocol
 
+from msgspec import Struct
 from twisted.internet.defer import Deferred, DeferredList, maybeDeferred
 from twisted.internet.error import CannotListenError
 from twisted.internet.interfaces import IReactorTCP, IReactorTime, IReactorUDP
@@ -50,22 +51,17 @@ class ReplyHandler(Protocol):
         """Handle that no reply can come: the host refused, or there is no route to it."""
 
 
-class Pending:
+class Pending(Struct, frozen=True, eq=False):
     """A question that waits for its reply."""
 
-    __slots__ = ("_ident", "_waiting", "handler", "question")
-
-    def __init__(
-        self, waiting: dict[bytes, "Pending"], ident: bytes, question: bytes, handler: ReplyHandler
-    ) -> None:
-        self._waiting = waiting
-        self._ident = ident
-        self.question = question
-        self.handler = handler
+    waiting: dict[bytes, "Pending"]
+    ident: bytes
+    question: bytes
+    handler: ReplyHandler
 
     def cancel(self) -> None:
         """Stop waiting; a later reply is ignored."""
-        self._waiting.pop(self._ident, None)
+        self.waiting.pop(self.ident, None)
 
 
 class ConnectedSocket(DatagramProtocol):

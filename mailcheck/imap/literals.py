@@ -2,6 +2,8 @@
 
 import re
 
+from msgspec import Struct
+
 from mailcheck.imap.scanning import LITERAL
 
 NON_SYNCHRONIZING = 4_096
@@ -41,22 +43,21 @@ class LiteralReader:
         return b"".join(self._pieces)
 
 
-class MemoryBudget:
+class MemoryBudget(Struct, eq=False):
     """The memory for mails that are being appended over all connections of a port."""
 
-    def __init__(self, octets: int) -> None:
-        self._left = octets
+    octets: int
 
     def take(self, octets: int) -> bool:
         """Take some memory; return whether there was enough."""
-        if octets > self._left:
+        if octets > self.octets:
             return False
-        self._left -= octets
+        self.octets -= octets
         return True
 
     def give_back(self, octets: int) -> None:
         """Return memory that was taken."""
-        self._left += octets
+        self.octets += octets
 
 
 class PendingCommand:

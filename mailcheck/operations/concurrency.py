@@ -118,13 +118,10 @@ REST_SHARE = 3.0
 the reactor's time."""
 
 
-class PacedCall:
+class PacedCall(Struct, eq=False):
     """A call in a `PacedQueue`, which can be cancelled."""
 
-    __slots__ = ("action",)
-
-    def __init__(self, action: Callable[[], None]) -> None:
-        self.action: Callable[[], None] | None = action
+    action: Callable[[], None] | None
 
     def cancel(self) -> None:
         """Cancel the call. Does nothing if it has run or is cancelled already."""

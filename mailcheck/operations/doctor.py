@@ -54,7 +54,7 @@ class Examination(Struct, frozen=True):
         return Health.UNKNOWN if is_unknown else Health.PROBLEM
 
 
-class Doctor:
+class Doctor(Struct, frozen=True, eq=False):
     """Examines all topics concurrently, each within `DEADLINE`.
 
     A failing examination is reported as undetermined.
@@ -62,17 +62,16 @@ class Doctor:
     :param examiners: by topic, in the order of the output.
     """
 
-    _log = Logger()
+    examiners: Mapping[str, Examine]
+    clock: IReactorTime
 
-    def __init__(self, examiners: Mapping[str, Examine], clock: IReactorTime) -> None:
-        self._examiners = examiners
-        self._clock = clock
+    _log = Logger()
 
     async def examine(self) -> tuple[Examination, ...]:
         """Examine all topics."""
         return tuple(
             await run_all(
-                *(self._examine(topic, examine) for topic, examine in self._examiners.items())
+                *(self._examine(topic, examine) for topic, examine in self.examiners.items())
             )
         )
 
@@ -82,7 +81,7 @@ class Doctor:
 
         running = Deferred.fromCoroutine(examine())
         try:
-            found = await running.addTimeout(DEADLINE, self._clock)
+            found = await running.addTimeout(DEADLINE, self.clock)
             if isinstance(found, Advice):
                 return Examination(topic, found.findings, found.proofs)
             return Examination(topic, tuple(found))

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
+from msgspec import Struct
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IReactorTime
 
@@ -67,7 +68,7 @@ class ParkedWait:
             self._bell.cancel()
 
 
-class WaitSlots:
+class WaitSlots(Struct, frozen=True, eq=False):
     """Limits the parked waits of each API key and the live pages of each person.
 
     Each of them ends with the access of its caller.
@@ -76,17 +77,10 @@ class WaitSlots:
     :param pages: has `PAGES_OF_PERSON` permits for each person.
     """
 
-    def __init__(
-        self,
-        waits: OwnerSemaphore,
-        pages: OwnerSemaphore,
-        ended_access: EndedAccess,
-        clock: IReactorTime,
-    ) -> None:
-        self.waits = waits
-        self._pages = pages
-        self._ended_access = ended_access
-        self._clock = clock
+    waits: OwnerSemaphore
+    pages: OwnerSemaphore
+    ended_access: EndedAccess
+    clock: IReactorTime
 
     @asynccontextmanager
     async def held_by(self, caller: Caller) -> AsyncIterator[ParkedWait]:
@@ -95,10 +89,10 @@ class WaitSlots:
         :raises TooManyWaits: all slots of the key or the person are in use.
         :raises InvalidCredentials: the access of the caller has ended meanwhile.
         """
-        parked, is_page = ParkedWait(self._clock), bool(caller.session)
+        parked, is_page = ParkedWait(self.clock), bool(caller.session)
         try:
-            async with (self._pages if is_page else self.waits).held(caller.key_id):
-                with self._ended_access.watched(caller, parked.end):
+            async with (self.pages if is_page else self.waits).held(caller.key_id):
+                with self.ended_access.watched(caller, parked.end):
                     yield parked
                     parked.require_access()
         except NoPermit:

@@ -11,6 +11,7 @@ from typing import Any
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519
+from msgspec import Struct
 from twisted.conch.checkers import IAuthorizedKeysDB, SSHPublicKeyChecker
 from twisted.conch.manhole import ColoredManhole
 from twisted.conch.manhole_ssh import ConchFactory, TerminalRealm, TerminalSession
@@ -122,29 +123,28 @@ def _open_shell(namespace: Mapping[str, Any]) -> ColoredManhole:
     return ColoredManhole(dict(namespace))
 
 
-class Shown:
+class Shown(Struct, frozen=True, eq=False):
     """A live list, shown with one line for each item."""
 
-    def __init__(self, name: str, read: Callable[[], list[Any]]) -> None:
-        self._name = name
-        self._read = read
+    name: str
+    read: Callable[[], list[Any]]
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the current items."""
-        return iter(self._read())
+        return iter(self.read())
 
     def __len__(self) -> int:
         """Return the current number of items."""
-        return len(self._read())
+        return len(self.read())
 
     def __getitem__(self, number: int) -> Any:
         """Return one of the current items."""
-        return self._read()[number]
+        return self.read()[number]
 
     def __repr__(self) -> str:
         """Return the current items as text."""
-        rows = [f"{number:4} {row!r}" for number, row in enumerate(self._read())]
-        return "\n".join([f"{len(rows)} {self._name}", *rows])
+        rows = [f"{number:4} {row!r}" for number, row in enumerate(self.read())]
+        return "\n".join([f"{len(rows)} {self.name}", *rows])
 
 
 _HELP = """\

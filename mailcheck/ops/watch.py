@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
+from msgspec import Struct
+
 from mailcheck.checks.dnsbl.catalogue import Blocklist, Catalogue
 from mailcheck.checks.dnsbl.health import HealthStatus, ZoneHealth
 from mailcheck.core.errors import StoreUnavailable
@@ -31,18 +33,17 @@ class KnownHealth(Protocol):
         """Return the results of a list's last self-test; empty before the first one."""
 
 
-class Watch:
+class Watch(Struct, frozen=True, eq=False):
     """Records the results of quick checks."""
 
-    def __init__(self, conditions: Conditions, looks: Sequence[Look]) -> None:
-        self._conditions = conditions
-        self._looks = looks
+    conditions: Conditions
+    looks: Sequence[Look]
 
     async def look(self) -> None:
         """Run all checks once."""
-        for look in self._looks:
+        for look in self.looks:
             for subject, problem in look():
-                self._conditions.set(subject, problem)
+                self.conditions.set(subject, problem)
 
 
 def look_at_disk(free_bytes: Callable[[], int | None], least_free: Callable[[], int]) -> Look:

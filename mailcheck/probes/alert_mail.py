@@ -4,6 +4,7 @@ Every account chooses what it watches, and so influences the text of its alerts.
 only sent to addresses that the operator has allowed the account, with a daily limit per address.
 """
 
+from msgspec import Struct
 from twisted.internet.defer import Deferred
 
 from mailcheck.core.accounts import AllowedRecipients
@@ -22,94 +23,84 @@ MOST_A_DAY = 100
 NO_RELAY = "this service cannot send mail, since its operator has not set [alerts] smtp_relay"
 
 
-class AlertMail:
+class AlertMail(Struct, frozen=True, eq=False):
     """Sends alerts over a relay, from one address.
 
     :param allowed: the recipients of each account.
     """
 
-    def __init__(
-        self,
-        relay: MailRelay,
-        sender: str,
-        allowed: AllowedRecipients,
-        counters: RateCounters,
-        now: Now,
-    ) -> None:
-        self._relay = relay
-        self._sender = sender
-        self._allowed = allowed
-        self._counters = counters
-        self._now = now
+    relay: MailRelay
+    sender: str
+    allowed: AllowedRecipients
+    counters: RateCounters
+    now: Now
 
     def is_allowed(self, address: str, account_name: str) -> bool:
         """Return whether alerts of an account may be sent to an address."""
-        return self._allowed.has(address, account_name)
+        return self.allowed.has(address, account_name)
 
     async def send(self, account_name: str, post: Post) -> Attempt:
         """Send a mail. Failures are part of the result."""
         address = address_of(post.url)
         if not self.is_allowed(address, account_name):
             return Attempt(problem=_not_allowed(address), is_permanent=True)
-        now = self._now()
+        now = self.now()
         windows = ((DAY_WINDOW, DAY_WINDOW.index(now), MOST_A_DAY),)
         hit = Hit(key_of("alert mail to", address.lower()), windows)
-        ((count,),) = await self._counters.hit(hit)
+        ((count,),) = await self.counters.hit(hit)
         if count > MOST_A_DAY:
             wait = max(1, DAY_WINDOW.reset_at(now) - now)
             return Attempt(problem=f"it has received {MOST_A_DAY} mails today", wait=wait)
-        sent = await self._relay.send_mail(self._sender, (address,), post.body)
+        sent = await self.relay.send_mail(self.sender, (address,), post.body)
         return Attempt(sent.status, sent.problem, is_permanent=sent.is_permanent)
 
 
-class WebhookAndMailDialer:
+class WebhookAndMailDialer(Struct, frozen=True, eq=False):
     """The `mailcheck.ports.probes.WebhookDialer` for webhook URLs and for mail addresses.
 
     :param mail: `None` without a relay.
     """
 
-    def __init__(self, posts: HttpWebhookDialer, mail: AlertMail | None) -> None:
-        self._posts = posts
-        self._mail = mail
+    posts: HttpWebhookDialer
+    mail: AlertMail | None
 
     def require_allowed(self, url: str, account_name: str) -> None:
         """Reject a URL that obviously leads to this service itself or to a private address."""
-        self._posts.require_allowed(url, account_name)
+        self.posts.require_allowed(url, account_name)
 
     def require_mailable(self, address: str, account_name: str) -> None:
         """Reject an address to which an account may not send alerts."""
-        if self._mail is None:
+        if self.mail is None:
             raise InvalidParameter(ALERT_TO, f"{ALERT_TO}: {NO_RELAY}")
-        if not self._mail.is_allowed(address, account_name):
+        if not self.mail.is_allowed(address, account_name):
             raise InvalidParameter(ALERT_TO, f"{ALERT_TO}: {_not_allowed(address)}")
 
     def line(self, account_name: str) -> "WebhookOrMailLine":
         """Return a new line for a webhook of an account. It does not connect yet."""
-        return WebhookOrMailLine(self._posts.line(account_name), self._mail, account_name)
+        return WebhookOrMailLine(self.posts.line(account_name), self.mail, account_name)
 
 
-class WebhookOrMailLine:
+class WebhookOrMailLine(Struct, frozen=True, eq=False):
     """Delivers to one receiver, by HTTP or by mail."""
 
-    def __init__(self, posts: WebhookLine, mail: AlertMail | None, account_name: str) -> None:
-        self._posts = posts
-        self._mail = mail
-        self._account_name = account_name
+    posts: WebhookLine
+    mail: AlertMail | None
+    account_name: str
 
     def post(self, post: Post) -> Deferred[Attempt]:
         """Send an event. Failures are part of the result; cancelling closes the connection."""
         if not post.url.startswith(MAILTO):
-            return self._posts.post(post)
+            return self.posts.post(post)
         return Deferred.fromCoroutine(self._send(post))
 
     def hang_up(self) -> None:
         """Close the open connection. A mail closes its own."""
-        self._posts.hang_up()
+        self.posts.hang_up()
 
     async def _send(self, post: Post) -> Attempt:
-        if self._mail is None:
+        if self.mail is None:
             return Attempt(problem=NO_RELAY)
-        return await self._mail.send(self._account_name, post)
+        return await self.mail.send(self.account_name, post)
 
 
 def _not_allowed(address: str) -> str:

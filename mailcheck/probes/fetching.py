@@ -123,13 +123,12 @@ class WebConnections:
 
 
 @implementer(IStreamClientEndpoint)
-class _DialledEndpoint:
-    def __init__(self, dial: Callable[[IProtocolFactory], Dialling]) -> None:
-        self._dial = dial
+class _DialledEndpoint(Struct, frozen=True, eq=False):
+    dial: Callable[[IProtocolFactory], Dialling]
 
     def connect(self, protocolFactory: IProtocolFactory) -> Deferred[IProtocol]:  # noqa: N803
         """Connect, as `IStreamClientEndpoint` requires."""
-        return Deferred.fromCoroutine(self._dial(protocolFactory))
+        return Deferred.fromCoroutine(self.dial(protocolFactory))
 
 
 class _Connection(ProtocolWrapper):
@@ -240,13 +239,12 @@ class Fetched(Struct, frozen=True):
         return self.status in REDIRECTS
 
 
-class GuardedFetcher:
+class GuardedFetcher(Struct, frozen=True, eq=False):
     """Fetches resources with GET."""
 
-    def __init__(self, reactor: ProbeReactor, dialer: GuardedDialer, trust: TrustRoots) -> None:
-        self._reactor = reactor
-        self._dialer = dialer
-        self._trust = trust
+    reactor: ProbeReactor
+    dialer: GuardedDialer
+    trust: TrustRoots
 
     def fetch(self, request: FetchRequest) -> Deferred[Fetched]:
         """Fetch a resource. If redirects may not be followed, a redirect is the result.
@@ -260,7 +258,7 @@ class GuardedFetcher:
             raise FetchFailed(FetchProblem.SILENT)
 
         fetching = Deferred.fromCoroutine(self._fetch(request))
-        return fetching.addTimeout(request.seconds, self._reactor, too_late)
+        return fetching.addTimeout(request.seconds, self.reactor, too_late)
 
     async def _fetch(self, request: FetchRequest) -> Fetched:
         url = check_url(request.url)
@@ -276,15 +274,15 @@ class GuardedFetcher:
         """Return the response and its Location."""
         if "[" in urlsplit(url).netloc:  # policies and registries have host names
             raise FetchFailed(FetchProblem.BAD_REDIRECT)
-        if url.startswith("https:") and not self._trust:
+        if url.startswith("https:") and not self.trust:
             raise FetchFailed(FetchProblem.SILENT)  # no authorities to verify it
         connections = WebConnections(
-            self._dialer,
-            self._trust,
+            self.dialer,
+            self.trust,
             seconds=request.seconds,
             max_octets=2 * request.max_octets + HEADER_ALLOWANCE,
         )
-        reactor: Any = self._reactor
+        reactor: Any = self.reactor
         agent = Agent.usingEndpointFactory(reactor, connections)
         headers = Headers({"Accept": [request.accept], "User-Agent": [USER_AGENT]})
         headers.setRawHeaders("Accept-Encoding", ["identity"])

@@ -479,17 +479,16 @@ class MailHostProber:
         )
 
 
-class _AddressBudget:
+class _AddressBudget(Struct, frozen=True, eq=False):
     """Counts connections per address in fixed time windows."""
 
-    def __init__(self, counters: RateCounters, now: Now) -> None:
-        self._counters = counters
-        self._now = now
+    counters: RateCounters
+    now: Now
 
     async def within(self, addresses: Sequence[IpAddress]) -> Sequence[IpAddress]:
         """Count a connection to each address, and return those within the limit."""
-        windows = ((WINDOW, WINDOW.index(self._now()), MAX_PER_ADDRESS),)
-        counts = await self._counters.hit(
+        windows = ((WINDOW, WINDOW.index(self.now()), MAX_PER_ADDRESS),)
+        counts = await self.counters.hit(
             *(Hit(_subject(address), windows) for address in addresses)
         )
         return [

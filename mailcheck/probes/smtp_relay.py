@@ -53,28 +53,25 @@ class Relay(Struct, frozen=True):
     section: str
 
 
-class SmtpRelay:
+class SmtpRelay(Struct, frozen=True, eq=False):
     """Sends mails, each over its own connection.
 
     :param seconds: time limit for one mail.
     """
 
-    def __init__(
-        self, reactor: ProbeReactor, relay: Relay, trust: TrustRoots, seconds: float = SECONDS
-    ) -> None:
-        self._reactor = reactor
-        self._relay = relay
-        self._trust = trust
-        self._seconds = seconds
+    reactor: ProbeReactor
+    relay: Relay
+    trust: TrustRoots
+    seconds: float = SECONDS
 
     async def send_mail(self, sender: str, recipients: Sequence[str], mail: bytes) -> Relayed:
         """Send a mail whose lines end in CRLF. Failures are part of the result."""
-        relay, reactor = self._relay, cast(Any, self._reactor)
-        if not self._trust and relay.tls != NEVER:
+        relay, reactor = self.relay, cast(Any, self.reactor)
+        if not self.trust and relay.tls != NEVER:
             return Relayed(
                 problem="no certificate authorities are installed to verify the relay's certificate"
             )
-        context = None if relay.tls == NEVER else self._trust.verify_as(relay.host)
+        context = None if relay.tls == NEVER else self.trust.verify_as(relay.host)
         sent: Deferred[Any] = Deferred(lambda _: factory.hang_up())
         factory = _Sending(
             relay.user.encode(),
@@ -84,22 +81,22 @@ class SmtpRelay:
             _ReadAtOnce(mail),
             sent,
             retries=0,
-            timeout=self._seconds,
+            timeout=self.seconds,
             contextFactory=context,
             heloFallback=False,
             requireAuthentication=bool(relay.user),
             requireTransportSecurity=relay.tls == REQUIRED,
         )
         factory.domain = relay.own_name.encode("ascii")
-        factory.connector = reactor.connectTCP(relay.host, relay.port, factory, self._seconds)
+        factory.connector = reactor.connectTCP(relay.host, relay.port, factory, self.seconds)
         tried: Deferred[Relayed] = sent.addCallbacks(_accepted, self._explain)
-        problem = f"the relay did not accept it within {self._seconds:g} seconds"
-        tried.addTimeout(self._seconds, self._reactor, lambda *_: Relayed(problem=problem))
+        problem = f"the relay did not accept it within {self.seconds:g} seconds"
+        tried.addTimeout(self.seconds, self.reactor, lambda *_: Relayed(problem=problem))
         try:
             return await tried
         finally:
             # The result does not depend on QUIT.
-            factory.gone.addTimeout(QUIT_SECONDS, self._reactor)
+            factory.gone.addTimeout(QUIT_SECONDS, self.reactor)
             factory.gone.addErrback(lambda _: factory.hang_up())
             await factory.gone
 
@@ -114,7 +111,7 @@ class SmtpRelay:
         if isinstance(error, EHLORequiredError):
             return Relayed(problem="the relay does not support EHLO")
         if isinstance(error, AuthenticationError | AUTHRequiredError):
-            section = self._relay.section
+            section = self.relay.section
             return Relayed(problem=f"the relay rejected the user and password of [{section}]")
         if isinstance(error, SMTPConnectError):
             if isinstance(error.__cause__, TlsError):

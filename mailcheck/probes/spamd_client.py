@@ -99,12 +99,11 @@ class SpamdAnswer(Struct, frozen=True):
     body: bytes = b""
 
 
-class SpamdClient:
+class SpamdClient(Struct, frozen=True, eq=False):
     """A client for the spamd at one address."""
 
-    def __init__(self, reactor: SpamdReactor, address: SpamdAddress) -> None:
-        self._reactor = reactor
-        self._address = address
+    reactor: SpamdReactor
+    address: SpamdAddress
 
     async def answers(self) -> bool:
         """Return whether a spamd answers correctly."""
@@ -134,10 +133,10 @@ class SpamdClient:
             raise FilterFailed(FilterProblem.TIMEOUT, f"no answer in {seconds:.0f} s")
 
         asking = Deferred.fromCoroutine(self._exchange(request))
-        return await asking.addTimeout(seconds, self._reactor, too_late)
+        return await asking.addTimeout(seconds, self.reactor, too_late)
 
     async def _exchange(self, request: bytes) -> SpamdAnswer:
-        endpoint = spamd_endpoint(self._address, self._reactor)
+        endpoint = spamd_endpoint(self.address, self.reactor)
         conversation = SpamdConversation(request)
         try:
             await endpoint.connect(quiet_factory(lambda: conversation))

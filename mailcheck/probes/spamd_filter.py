@@ -66,16 +66,15 @@ class FilterFinder(Protocol):
         """Search again next time, since the filter does not answer."""
 
 
-class ConfiguredFilter:
+class ConfiguredFilter(Struct, frozen=True, eq=False):
     """A filter at a configured address."""
 
-    def __init__(self, client: FilterClient, engine: str = SPAMASSASSIN) -> None:
-        self._client = client
-        self._engine = engine
+    client: FilterClient
+    engine: str = SPAMASSASSIN
 
     async def find(self) -> tuple[FilterClient, str]:
         """Return the client, whether the filter answers or not."""
-        return self._client, self._engine
+        return self.client, self.engine
 
     def forget(self) -> None:
         """Do nothing, since the address is fixed."""

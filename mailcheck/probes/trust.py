@@ -60,18 +60,17 @@ FindTrust = Callable[[], TrustRoots]
 
 
 @implementer(IPolicyForHTTPS)
-class VerifiedHosts:
+class VerifiedHosts(Struct, frozen=True, eq=False):
     """The policy of an `Agent` whose hosts must prove their names.
 
     :param find_trust: loads the certificate authorities. It is called for each connection.
     """
 
-    def __init__(self, find_trust: FindTrust) -> None:
-        self._find_trust = find_trust
+    find_trust: FindTrust
 
     def creatorForNetloc(self, hostname: bytes, port: int) -> IOpenSSLClientConnectionCreator:  # noqa: N802
         """Return the options of TLS, as `IPolicyForHTTPS` requires."""
-        return self._find_trust().verify_as(hostname.decode("ascii"))
+        return self.find_trust().verify_as(hostname.decode("ascii"))
 
 
 def find_trust_roots(ca_file: str, system_files: Sequence[str] = CA_FILES) -> TrustRoots:

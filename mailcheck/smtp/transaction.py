@@ -11,6 +11,8 @@ import re
 from collections.abc import Collection
 from enum import Enum
 
+from msgspec import Struct
+
 from mailcheck.core.memory.client_limits import largest_holder
 from mailcheck.core.messages import Envelope, Recipient, Session
 
@@ -234,24 +236,23 @@ class DataReader:
             self._message.add(block)
 
 
-class ChunkReader:
-    """Reads the counted octets of one BDAT chunk (RFC 3030 2)."""
+class ChunkReader(Struct, eq=False):
+    """Reads the counted octets of one BDAT chunk (RFC 3030 2) into ``message``, if it is not `None`.
 
-    __slots__ = ("_message", "_missing")
+    ``missing`` is the number of octets that have not arrived yet.
+    """
 
-    def __init__(self, size: int, message: MessageBuffer | None) -> None:
-        """Read ``size`` octets into the message, or discard them if it is `None`."""
-        self._missing = size
-        self._message = message
+    missing: int
+    message: MessageBuffer | None
 
     def feed(self, data: bytes, start: int) -> int | None:
         """Read ``data`` from ``start``; return the position after the chunk, or `None`."""
-        end = min(len(data), start + self._missing)
-        self._missing -= end - start
-        if self._message is not None and end > start:
-            self._message.add(data[start:end])
-            self._message.hold()
-        return None if self._missing else end
+        end = min(len(data), start + self.missing)
+        self.missing -= end - start
+        if self.message is not None and end > start:
+            self.message.add(data[start:end])
+            self.message.hold()
+        return None if self.missing else end
 
 
 MAX_SIZE = 16_384

@@ -181,27 +181,22 @@ class write(Generic[Stored, Parameters, Result]):  # noqa: N801
         return [self._method(store, transaction, *args, **kwargs) for store, args, kwargs in items]
 
 
-class inbox_write:  # noqa: N801
+class inbox_write(Struct, frozen=True, eq=False):  # noqa: N801
     """Like `write`, for a method that changes the counters of inboxes. A decorator.
 
     :param accounts: returns the accounts of these inboxes from the transaction and the arguments.
     :param without_lock: runs instead of the method while another writer keeps an inbox locked.
     """
 
-    def __init__(
-        self,
-        accounts: Callable[..., Iterable[AccountId]],
-        without_lock: Callable[..., Any] | None = None,
-    ) -> None:
-        self._accounts = accounts
-        self._without_lock = without_lock
+    accounts: Callable[..., Iterable[AccountId]]
+    without_lock: Callable[..., Any] | None = None
 
     def __call__(
         self,
         method: Callable[Concatenate[Stored, Transaction, Parameters], Result | ExpectedFailure],
     ) -> _WriteInInboxes[Stored, Parameters, Result]:
         """Decorate a method."""
-        return _WriteInInboxes(method, self._accounts, self._without_lock)
+        return _WriteInInboxes(method, self.accounts, self.without_lock)
 
 
 class _WriteInInboxes(write[Stored, Parameters, Result], InboxWork):

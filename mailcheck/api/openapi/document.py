@@ -76,15 +76,14 @@ class DocumentMetadata(Struct, frozen=True):
     examples: Mapping[str, JsonValue]
 
 
-class DocumentWriter:
+class DocumentWriter(Struct, frozen=True, eq=False):
     """Generates the document. Parts that operations share become components."""
 
-    def __init__(self, frame: DocumentMetadata) -> None:
-        self._frame = frame
+    frame: DocumentMetadata
 
     def write_head(self, base_url: str, page: str) -> JsonObject:
         """Return the part that depends on the URL of the service; ``page`` documents the API."""
-        frame = self._frame
+        frame = self.frame
         return {
             "openapi": OPENAPI_VERSION,
             "info": {
@@ -99,7 +98,7 @@ class DocumentWriter:
 
     def write_rest(self, operations: Iterable[DescribedOperation]) -> JsonObject:
         """Return the part that is the same for every URL of the service."""
-        frame = self._frame
+        frame = self.frame
         described = list(operations)
         responses = {**frame.common_errors, **frame.unrouted_errors}
         paths: dict[str, dict[str, JsonValue]] = {}
@@ -127,7 +126,7 @@ class DocumentWriter:
 
     def _operation(self, described: DescribedOperation) -> JsonObject:
         operation = described.operation
-        common_errors = self._frame.common_errors if operation.needs_key else {}
+        common_errors = self.frame.common_errors if operation.needs_key else {}
         responses: dict[int, JsonValue] = {
             status: {"$ref": f"#/components/responses/{_response_name(status)}"}
             for status in common_errors
@@ -158,7 +157,7 @@ class DocumentWriter:
         }
 
     def _answer(self, answer: Response) -> JsonObject:
-        common = {name: {"$ref": f"#/components/headers/{name}"} for name in self._frame.headers}
+        common = {name: {"$ref": f"#/components/headers/{name}"} for name in self.frame.headers}
         own = {name: _header(schema) for name, schema in answer.headers.items()}
         shown: dict[str, JsonValue] = {
             "description": answer.description,
@@ -181,8 +180,8 @@ class DocumentWriter:
         shown: dict[str, JsonValue] = {
             "schema": references[0] if len(references) == 1 else {"anyOf": references}
         }
-        if body.example in self._frame.examples:
-            shown["example"] = self._frame.examples[body.example]
+        if body.example in self.frame.examples:
+            shown["example"] = self.frame.examples[body.example]
         return shown
 
 

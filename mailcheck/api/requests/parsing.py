@@ -311,22 +311,21 @@ def _parsed(
     return values
 
 
-class Query:
+class Query(Struct, frozen=True, eq=False):
     """The parameters of a page or a form. Unknown parameters are ignored."""
 
-    def __init__(self, parameters: Mapping[str, Sequence[str]]) -> None:
-        self._parameters = parameters
+    parameters: Mapping[str, Sequence[str]]
 
     def pairs(self) -> list[tuple[str, str]]:
         """Return all names and values as they were sent."""
-        return [(name, value) for name, values in self._parameters.items() for value in values]
+        return [(name, value) for name, values in self.parameters.items() for value in values]
 
     def text(self, name: str) -> str | None:
         """Return a parameter, or `None` if it is absent.
 
         :raises InvalidParameter: it was sent twice, or is too long.
         """
-        values = self._parameters.get(name, ())
+        values = self.parameters.get(name, ())
         if len(values) > 1:
             raise InvalidParameter(name, _REPEATED.format(name=name, count=len(values)))
         if not values:
@@ -361,7 +360,7 @@ class Query:
 
         :raises InvalidParameter: there are too many values, or one is too long.
         """
-        values = self._parameters.get(name, ())
+        values = self.parameters.get(name, ())
         if len(values) > at_most:
             problem = PARAMETERS.many.format(name=name, count=len(values), at_most=at_most)
             raise InvalidParameter(name, problem)

@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from msgspec import Struct
 from twisted.internet.defer import Deferred
 from twisted.internet.task import react
 
@@ -57,17 +58,16 @@ class CountedLookups:
         return _Watched(resolver, self)
 
 
-class _Watched:
-    def __init__(self, resolver: Resolver, counted: CountedLookups) -> None:
-        self._resolver = resolver
-        self._counted = counted
+class _Watched(Struct, frozen=True, eq=False):
+    resolver: Resolver
+    counted: CountedLookups
 
     def lookup(self, question: DnsQuestion) -> Deferred[DnsAnswer]:
-        self._counted.asked += 1
-        answer = self._resolver.lookup(question)
+        self.counted.asked += 1
+        answer = self.resolver.lookup(question)
 
         def note(result: DnsAnswer) -> DnsAnswer:
-            self._counted.answered += 1
+            self.counted.answered += 1
             return result
 
         return answer.addBoth(note)

@@ -140,12 +140,11 @@ LIMIT_OPTIONS = {
 """Options of ``mailcheck key issue`` that raise each limit enough for a parallel test suite."""
 
 
-class RequestMeter:
+class RequestMeter(Struct, frozen=True, eq=False):
     """Counts requests of an API key, or of a client address without a valid key."""
 
-    def __init__(self, counters: RateCounters, now: Now) -> None:
-        self._counters = counters
-        self._now = now
+    counters: RateCounters
+    now: Now
 
     async def count(self, subject: Key, limits: RequestLimits) -> Usage:
         """Count a request. A request over the limit is not counted."""
@@ -170,7 +169,7 @@ class RequestMeter:
         For an API key, the error also says how the operator issues one with higher limits. Pages
         say whose ``checks`` are limited, and show the reset time in the time zone of the reader.
         """
-        now = self._now()
+        now = self.now()
         window = usage.exhausted or MINUTE_WINDOW
         limit = limits.per_day if window is DAY_WINDOW else limits.per_minute
         reset = format_instant(Instant(window.reset_at(now)))
@@ -186,12 +185,12 @@ class RequestMeter:
         return LimitExceeded(message, window.seconds_left(now))
 
     async def _hit(self, subject: Key, limits: RequestLimits, amount: int) -> list[int]:
-        now = self._now()
+        now = self.now()
         windows = (
             (MINUTE_WINDOW, MINUTE_WINDOW.index(now), limits.per_minute),
             (DAY_WINDOW, DAY_WINDOW.index(now), limits.per_day),
         )
-        (counts,) = await self._counters.hit(Hit(subject, windows, amount))
+        (counts,) = await self.counters.hit(Hit(subject, windows, amount))
         return counts
 
 
@@ -200,28 +199,27 @@ CHECKS_OF_PAGES = "on the pages of this account or project"
 CHECKS_OF_STRANGERS = "without an account"
 
 
-class CheckBudget:
+class CheckBudget(Struct, eq=False):
     """Limits the checks that an account starts on the pages. Viewing results is not limited.
 
     Without it, the pages would bypass the rate limits of the API. ``limits`` may be changed.
     """
 
-    def __init__(self, meter: RequestMeter, limits: RequestLimits) -> None:
-        self._meter = meter
-        self.limits = limits
+    meter: RequestMeter
+    limits: RequestLimits
 
     async def take(self, account_id: AccountId) -> None:
         """Count a check.
 
         :raises LimitExceeded: the limit is reached. The message says when it resets.
         """
-        usage = await self._meter.count(_subject(account_id), self.limits)
+        usage = await self.meter.count(_subject(account_id), self.limits)
         if usage.exhausted is not None:
-            raise self._meter.refusal(usage, self.limits, checks=CHECKS_OF_PAGES)
+            raise self.meter.refusal(usage, self.limits, checks=CHECKS_OF_PAGES)
 
     async def peek(self, account_id: AccountId) -> LimitUse:
         """Return the current usage without counting a check."""
-        usage = await self._meter.peek(_subject(account_id), self.limits)
+        usage = await self.meter.peek(_subject(account_id), self.limits)
         return LimitUse(self.limits, usage)
 
 
@@ -233,16 +231,15 @@ STRANGERS_PER_MINUTE, STRANGERS_AT_MOST = 20, 50
 multiple of what one address may start: DNS servers and blocklists count what this server asks."""
 
 
-class StrangerBudget:
+class StrangerBudget(Struct, eq=False):
     """Limits the checks of people without an account, by address and in all.
 
     ``per_day`` is the number of checks for an address in a day. Zero permits none. It may be
     changed.
     """
 
-    def __init__(self, meter: RequestMeter, per_day: int) -> None:
-        self._meter = meter
-        self.per_day = per_day
+    meter: RequestMeter
+    per_day: int
 
     async def take(self, client: str) -> None:
         """Count a check of an address.
@@ -256,9 +253,9 @@ class StrangerBudget:
         common = RequestLimits(STRANGERS_PER_MINUTE, STRANGERS_AT_MOST * self.per_day)
         subjects = (key_of("checks from address", client), key_of("checks of strangers"))
         for subject, limits in zip(subjects, (own, common), strict=True):
-            usage = await self._meter.count(subject, limits)
+            usage = await self.meter.count(subject, limits)
             if usage.exhausted is not None:
-                raise self._meter.refusal(usage, limits, checks=CHECKS_OF_STRANGERS)
+                raise self.meter.refusal(usage, limits, checks=CHECKS_OF_STRANGERS)
 
 
 def _subject(account_id: AccountId) -> Key:

@@ -31,35 +31,26 @@ class WaysToConfirm(Struct, frozen=True):
     company: str | None
 
 
-class Confirmation:
+class Confirmation(Struct, frozen=True, eq=False):
     """Asks people who are signed in to confirm who they are."""
 
-    def __init__(
-        self,
-        sign_in: SignIn,
-        sessions: DashboardSessions,
-        passkeys: Passkeys | None,
-        company: CompanySignIn | None,
-        journal: AccessJournal,
-        now: Now,
-    ) -> None:
-        self._sign_in = sign_in
-        self._sessions = sessions
-        self._passkeys = passkeys
-        self._company = company
-        self._journal = journal
-        self._now = now
+    sign_in: SignIn
+    sessions: DashboardSessions
+    passkeys: Passkeys | None
+    company: CompanySignIn | None
+    journal: AccessJournal
+    now: Now
 
     def is_fresh(self, confirmed_at: Instant) -> bool:
         """Return whether a person who confirmed at this time is not asked again."""
-        return self._now() - confirmed_at < FRESH_MINUTES * MINUTE
+        return self.now() - confirmed_at < FRESH_MINUTES * MINUTE
 
     async def ways_of(self, account: Account) -> WaysToConfirm:
         """Return how a person can confirm who they are.
 
         The password alone is not enough if it does not sign in alone.
         """
-        passkeys, company = self._passkeys, self._company
+        passkeys, company = self.passkeys, self.company
         return WaysToConfirm(
             has_password=await self._accepts_password(account),
             has_passkey=passkeys is not None and bool(await passkeys.of_account(account)),
@@ -79,28 +70,28 @@ class Confirmation:
         try:
             if not await self._accepts_password(account):
                 raise SignInFailed("the password is not enough: confirm in another way")
-            await self._sign_in.require_password(account, password)
+            await self.sign_in.require_password(account, password)
         except (SignInFailed, LimitExceeded) as failure:
-            self._journal.note_failed_access("sign-in", client, str(failure))
+            self.journal.note_failed_access("sign-in", client, str(failure))
             raise
-        await self._sessions.note_confirmation(session)
+        await self.sessions.note_confirmation(session)
 
     async def by_passkey(
         self, account: Account, session: str, credential: str, client: str
     ) -> None:
         """Confirm a session with the answer of a browser; see `by_password`."""
         try:
-            if self._passkeys is None:
+            if self.passkeys is None:
                 raise SignInFailed("this service has no passkeys")
-            await self._passkeys.require(account, credential)
+            await self.passkeys.require(account, credential)
         except (SignInFailed, LimitExceeded) as failure:
-            self._journal.note_failed_access("sign-in", client, str(failure))
+            self.journal.note_failed_access("sign-in", client, str(failure))
             raise
-        await self._sessions.note_confirmation(session)
+        await self.sessions.note_confirmation(session)
 
     async def _accepts_password(self, account: Account) -> bool:
         return (
-            self._sign_in.has_passwords
-            and await self._sign_in.has_password(account)
-            and not await self._sign_in.needs_passkey(account)
+            self.sign_in.has_passwords
+            and await self.sign_in.has_password(account)
+            and not await self.sign_in.needs_passkey(account)
         )

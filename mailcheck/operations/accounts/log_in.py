@@ -6,6 +6,8 @@ The password is an API key, and the name is ignored; or both are those of an acc
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 
+from msgspec import Struct
+
 from mailcheck.core.accounts import Caller, RequestLimits
 from mailcheck.core.errors import (
     AccountDisabled,
@@ -23,20 +25,13 @@ from mailcheck.store.accounts.account_store import PasswordStore
 WRONG = "no account has this name and password, and the password is not an API key"
 
 
-class LogIn:
+class LogIn(Struct, frozen=True, eq=False):
     """Identifies programs by an API key, or by the name and the password of an account."""
 
-    def __init__(
-        self,
-        authenticator: Authenticator,
-        ended_access: EndedAccess,
-        passwords: PasswordStore,
-        sign_in: SignIn,
-    ) -> None:
-        self._authenticator = authenticator
-        self._ended_access = ended_access
-        self._passwords = passwords
-        self._sign_in = sign_in
+    authenticator: Authenticator
+    ended_access: EndedAccess
+    passwords: PasswordStore
+    sign_in: SignIn
 
     async def identify(
         self, name: str, password: str, client_ip: str, scopes: Iterable[Scope]
@@ -54,10 +49,10 @@ class LogIn:
         """
         client, name = counting_key(client_ip), name.strip()
         try:
-            caller = await self._authenticator.identify(password, client)
+            caller = await self.authenticator.identify(password, client)
         except InvalidCredentials:
             if not name or password.startswith(API_KEY_PREFIX):
-                await self._sign_in.count_failed_key(client)
+                await self.sign_in.count_failed_key(client)
                 raise
             caller = await self._by_password(name, password, client)
         caller.rights.require(scopes)
@@ -65,18 +60,18 @@ class LogIn:
 
     def watched(self, caller: Caller, end: End) -> AbstractContextManager[None]:
         """Call ``end`` once if the caller loses its access while the block runs."""
-        return self._ended_access.watched(caller, end)
+        return self.ended_access.watched(caller, end)
 
     async def _by_password(self, name: str, password: str, client: str) -> Caller:
-        stored = await self._passwords.find_password(name)
-        if stored is None or not self._sign_in.has_verified(stored.password_hash, password):
+        stored = await self.passwords.find_password(name)
+        if stored is None or not self.sign_in.has_verified(stored.password_hash, password):
             try:
-                await self._sign_in.verify(name, password, client)
+                await self.sign_in.verify(name, password, client)
             except (SignInFailed, AccountDisabled, PasskeyNeeded) as failure:
                 # The other two say that the password is right.
                 is_wrong = isinstance(failure, SignInFailed)
                 raise InvalidCredentials(WRONG if is_wrong else str(failure)) from None
-            stored = await self._passwords.find_password(name)  # the hash may have been renewed
+            stored = await self.passwords.find_password(name)  # the hash may have been renewed
         if stored is None or stored.password_hash is None:
             raise InvalidCredentials(WRONG)
         account = stored.account
@@ -84,7 +79,7 @@ class LogIn:
             raise InvalidCredentials("the account is disabled")
         if stored.needs_passkey:
             raise InvalidCredentials("this account needs a passkey, too: use an API key")
-        self._sign_in.note_verified(stored.password_hash, password)
+        self.sign_in.note_verified(stored.password_hash, password)
         return Caller(
             account.id,
             KeyId(f"password of {account.id}"),

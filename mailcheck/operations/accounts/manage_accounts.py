@@ -397,20 +397,13 @@ class KeyUse(LimitUse, frozen=True):
     last_used_at: Instant | None
 
 
-class OwnKeys:
+class OwnKeys(Struct, frozen=True, eq=False):
     """The operations of an account on its own keys."""
 
-    def __init__(
-        self,
-        accounts: ManageAccounts,
-        authenticator: Authenticator,
-        meter: RequestMeter,
-        now: Now,
-    ) -> None:
-        self._accounts = accounts
-        self._now = now
-        self._authenticator = authenticator
-        self._meter = meter
+    accounts: ManageAccounts
+    authenticator: Authenticator
+    meter: RequestMeter
+    now: Now
 
     async def valid(self, account: Account) -> list[KeyUse]:
         """List the valid keys with their usage, newest first. No request is counted."""
@@ -435,8 +428,8 @@ class OwnKeys:
             raise InvalidParameter("name", problem)
         if len(await self._keys(account)) >= MAX_KEYS:
             raise TooManyKeys(f"an account has at most {MAX_KEYS} keys; revoke one first")
-        expires_at = None if lifetime is None else Instant(self._now() + lifetime)
-        return await self._accounts.issue_key(
+        expires_at = None if lifetime is None else Instant(self.now() + lifetime)
+        return await self.accounts.issue_key(
             account, name, rights=rights, expires_at=expires_at, by=by
         )
 
@@ -447,7 +440,7 @@ class OwnKeys:
         :raises KeyNotFound: the account has no valid key with this id.
         """
         await self._require(account, key_id)
-        await self._accounts.set_fault(key_id, every)
+        await self.accounts.set_fault(key_id, every)
 
     async def revoke(self, account: Account, key_id: str, by: Actor) -> None:
         """Revoke a key permanently.
@@ -455,21 +448,21 @@ class OwnKeys:
         :raises KeyNotFound: the account has no valid key with this id.
         """
         await self._require(account, key_id)
-        await self._accounts.revoke_key(key_id, by)
+        await self.accounts.revoke_key(key_id, by)
 
     async def _require(self, account: Account, key_id: str) -> None:
         if key_id not in {key.id for key in await self._keys(account)}:
             raise KeyNotFound("you have no valid key with this id")
 
     async def _keys(self, account: Account) -> list[ApiKey]:
-        now = self._now()
+        now = self.now()
         return [
             key
-            for key in await self._accounts.list_keys(account)
+            for key in await self.accounts.list_keys(account)
             if key.revoked_at is None and not key.is_expired(now)
         ]
 
     async def _use_of(self, key: ApiKey) -> KeyUse:
-        limits = self._authenticator.limits_of(key)
-        usage = await self._meter.peek(key_subject(key.id), limits)
-        return KeyUse(limits, usage, key, self._authenticator.last_use(key))
+        limits = self.authenticator.limits_of(key)
+        usage = await self.meter.peek(key_subject(key.id), limits)
+        return KeyUse(limits, usage, key, self.authenticator.last_use(key))

@@ -71,32 +71,19 @@ class Registered(Struct, frozen=True):
     joined: Membership | None
 
 
-class Register:
+class Register(Struct, eq=False):
     """The operations of visitors without an account."""
 
-    def __init__(
-        self,
-        rules: RegistrationRules,
-        accounts: ManageAccounts,
-        store: PasswordStore,
-        hasher: PasswordHasher,
-        sign_in: SignIn,
-        invitations: Invitations,
-        projects: ManageProjects,
-        attempts: Attempts,
-        audit: Audit,
-        now: Now,
-    ) -> None:
-        self.rules = rules
-        self._accounts = accounts
-        self._store = store
-        self._hasher = hasher
-        self._sign_in = sign_in
-        self._invitations = invitations
-        self._projects = projects
-        self._attempts = attempts
-        self._audit = audit
-        self._now = now
+    rules: RegistrationRules
+    accounts: ManageAccounts
+    store: PasswordStore
+    hasher: PasswordHasher
+    sign_in: SignIn
+    invitations: Invitations
+    projects: ManageProjects
+    attempts: Attempts
+    audit: Audit
+    now: Now
 
     def can_register(self, invited: Invitation | None) -> bool:
         """Return whether a visitor may sign up who has an invitation to a project, or none."""
@@ -106,7 +93,7 @@ class Register:
     async def find_invitation(self, code: str) -> Invitation | None:
         """Return a valid invitation to a project, or `None`."""
         try:
-            return await self._projects.find_invitation(code)
+            return await self.projects.find_invitation(code)
         except InvitationInvalid:
             return None
 
@@ -118,7 +105,7 @@ class Register:
         :raises RegistrationClosed: sign-up is closed, needs an invitation, or is not ready yet.
         :raises InvitationInvalid: the invitation is unknown, used or expired.
         """
-        if self.rules.is_first_ours and not await self._accounts.accounts():
+        if self.rules.is_first_ours and not await self.accounts.accounts():
             raise RegistrationClosed("the service is starting; try again in a moment")
         if self.rules.mode is Registration.CLOSED:
             raise RegistrationClosed("only the operator of this service can create accounts")
@@ -132,7 +119,7 @@ class Register:
                 "this invitation is for a person who has an account: sign in, or ask for an "
                 "invitation with your mail address"
             )
-        await self._invitations.require(invitation)
+        await self.invitations.require(invitation)
         return None
 
     async def register(self, name: str, password: str, invitation: str, client: str) -> Registered:
@@ -148,7 +135,7 @@ class Register:
         :raises LimitExceeded: this address has created the maximum number of accounts.
         :raises Overloaded: too many people are signing in.
         """
-        await self._attempts.count(key_of("sign-up from", client), ATTEMPTS, "too many attempts")
+        await self.attempts.count(key_of("sign-up from", client), ATTEMPTS, "too many attempts")
         invited = await self.require_open(invitation)
         if invited is not None and invited.address and name.strip() != invited.address:
             problem = f"this invitation is for {invited.address}; got {name[:40]!r}"
@@ -156,20 +143,20 @@ class Register:
         name = self.rules.names.require(name)
         require_strong(password, name)
         # The first visitor may be a stranger. Operators are created on the machine itself.
-        account = replace(await self._accounts.draft(name), is_operator=False)
+        account = replace(await self.accounts.draft(name), is_operator=False)
         number = self.rules.per_address
-        await self._attempts.count(
+        await self.attempts.count(
             key_of("accounts from", client),
             RequestLimits(per_minute=number, per_day=number),
             "too many accounts have been created from your address",
         )
-        hashed = await self._hasher.write(password, client)
+        hashed = await self.hasher.write(password, client)
         by = Actor(name, client)
         if invited is not None:
-            joined = await self._projects.register(account, hashed, invitation, by)
-            return Registered(await self._sign_in.open(account, client), joined)
+            joined = await self.projects.register(account, hashed, invitation, by)
+            return Registered(await self.sign_in.open(account, client), joined)
         is_invited = self.rules.mode is Registration.INVITE
         digest = digest_secret(invitation) if is_invited else None
-        await self._store.register(account, hashed, digest, self._now())
-        await self._audit.note(Action.ACCOUNT_CREATED, account.id, by, "sign-up")
-        return Registered(await self._sign_in.open(account, client), None)
+        await self.store.register(account, hashed, digest, self.now())
+        await self.audit.note(Action.ACCOUNT_CREATED, account.id, by, "sign-up")
+        return Registered(await self.sign_in.open(account, client), None)

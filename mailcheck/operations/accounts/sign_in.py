@@ -39,12 +39,11 @@ from mailcheck.store.accounts.account_store import (
 from mailcheck.store.accounts.identity_store import IdentityStore
 
 
-class Attempts:
+class Attempts(Struct, frozen=True, eq=False):
     """Counts attempts and rejects those over a limit."""
 
-    def __init__(self, meter: RequestMeter, now: Now) -> None:
-        self._meter = meter
-        self._now = now
+    meter: RequestMeter
+    now: Now
 
     async def count(self, subject: Key, limits: RequestLimits, what: str) -> None:
         """Count an attempt of a subject.
@@ -52,10 +51,10 @@ class Attempts:
         :param what: beginning of the error message, such as "too many attempts to sign in".
         :raises LimitExceeded: the limit is reached. The message says when to try again.
         """
-        usage = await self._meter.count(subject, limits)
+        usage = await self.meter.count(subject, limits)
         if usage.exhausted is None:
             return
-        seconds = usage.exhausted.seconds_left(self._now())
+        seconds = usage.exhausted.seconds_left(self.now())
         is_short = usage.exhausted is MINUTE_WINDOW
         when = f"in {seconds} second{'' if seconds == 1 else 's'}" if is_short else "tomorrow (UTC)"
         raise LimitExceeded(f"{what}; try again {when}", seconds)

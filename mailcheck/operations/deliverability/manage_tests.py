@@ -2,6 +2,8 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 
+from msgspec import Struct
+
 from mailcheck.core.deliverability_tests import (
     ADDRESS_LIFETIME,
     DeliverabilityResult,
@@ -211,19 +213,18 @@ Complete = Callable[[MessageRow], Awaitable[StoredMessage]]
 """Adds the data derived from a mail's bytes."""
 
 
-class MailOfTest:
+class MailOfTest(Struct, frozen=True, eq=False):
     """Returns the mails of tests as messages, for readers of a report."""
 
-    def __init__(self, store: DeliverabilityStore, complete: Complete) -> None:
-        self._store = store
-        self._complete = complete
+    store: DeliverabilityStore
+    complete: Complete
 
     async def of(self, found: DeliverabilityResult) -> StoredMessage:
         """Return the mail of a test as a message.
 
         :raises MessageNotFound: the test has no mail, or was deleted meanwhile.
         """
-        row = await self._store.find_message(found.test.id)
+        row = await self.store.find_message(found.test.id)
         if row is None:
             raise MessageNotFound("no mail has arrived for this test")
-        return await self._complete(row)
+        return await self.complete(row)

@@ -79,29 +79,28 @@ MAX_NAMES = 10
 """Maximum number of domains of a mail that are looked up on blocklists. Each costs 12 questions."""
 
 
-class MailBlocklists:
+class MailBlocklists(Struct, frozen=True, eq=False):
     """Checks a mail on the lists of the address profile, and on all lists of domain names.
 
     The two halves are separate because the address is known before the mail has been read.
     """
 
-    def __init__(self, catalogue: Catalogue, lists: QueryBlocklists) -> None:
-        self._catalogue = catalogue
-        self._lists = lists
+    catalogue: Catalogue
+    lists: QueryBlocklists
 
     async def query_address(self, address: IpAddress | None) -> tuple[Listing, ...]:
         """Check the sending address. Without a public address, no list is asked."""
-        lists = self._catalogue.address_profile
+        lists = self.catalogue.address_profile
         if address is None:
             return tuple(map(_unasked, lists))
-        return tuple(await self._lists.query(lists, [target_address(address)]))
+        return tuple(await self.lists.query(lists, [target_address(address)]))
 
     async def query_domains(self, names: Iterable[str]) -> tuple[Listing, ...]:
         """Check domains, the most important first. Domains over the limit are left out."""
         targets = [target_domain(name) for name in list(dict.fromkeys(names))[:MAX_NAMES]]
-        profile = self._catalogue.domain_profile
+        profile = self.catalogue.domain_profile
         lists = [blocklist for blocklist in profile if blocklist.supports(TargetKind.DOMAIN)]
-        return tuple(await self._lists.query(lists, targets))
+        return tuple(await self.lists.query(lists, targets))
 
 
 def domains_to_query(
@@ -160,7 +159,7 @@ class ScoringSettings(Struct, frozen=True):
     offers_tls: Callable[[Session], bool]
 
 
-class ScoreMail:
+class ScoreMail(Struct, frozen=True, eq=False):
     """Scores mails, for the daemon and for the command line.
 
     :param rspamd: a second content filter; `None` without one.
@@ -169,27 +168,15 @@ class ScoreMail:
     :param tell: called for each step of the work that has ended.
     """
 
-    def __init__(
-        self,
-        resolver: Resolver,
-        blocklists: MailBlocklists,
-        content_filter: ContentFilter,
-        rspamd: ContentFilter | None,
-        worker: Worker,
-        known: AuthenticationCache,
-        settings: ScoringSettings,
-        tell: ReportProgress,
-        clock: IReactorTime,
-    ) -> None:
-        self._resolver = resolver
-        self._blocklists = blocklists
-        self._content_filter = content_filter
-        self._rspamd = rspamd
-        self._worker = worker
-        self._known = known
-        self._settings = settings
-        self._tell = tell
-        self._clock = clock
+    resolver: Resolver
+    blocklists: MailBlocklists
+    content_filter: ContentFilter
+    rspamd: ContentFilter | None
+    worker: Worker
+    known: AuthenticationCache
+    settings: ScoringSettings
+    tell: ReportProgress
+    clock: IReactorTime
 
     async def score(
         self, mail: ReceivedMail, records: Sequence[RecordToPublish] = ()
@@ -199,7 +186,7 @@ class ScoreMail:
         :param records: proposed records, which replace those in DNS for this run.
         """
         evaluator = self._inquire(mail, records)
-        self._tell(mail.delivery_id, BEGUN)
+        self.tell(mail.delivery_id, BEGUN)
         host, content = await run_all(self._judge_host(evaluator), self._judge_content(evaluator))
         reverse_dns, helo, (outcome, rspamd), of_address = host
         reading, authentication, arc, (envelope, author), of_names = content
@@ -207,7 +194,7 @@ class ScoreMail:
             authentication = self._settle(evaluator, authentication)
         offered = was_starttls_offered(mail.transcript)
         if offered is None:
-            offered = self._settings.offers_tls(mail.session)
+            offered = self.settings.offers_tls(mail.session)
         handover = Handover(mail, offered)
         evidence = MailEvidence(
             authentication=authentication,
@@ -241,15 +228,15 @@ class ScoreMail:
         )
 
     def _inquire(self, mail: ReceivedMail, records: Sequence[RecordToPublish]) -> MailEvaluator:
-        session, settings, now = mail.session, self._settings, self._clock.seconds()
+        session, settings, now = mail.session, self.settings, self.clock.seconds()
         allow_private = settings.allow_private
         return MailEvaluator(
             mail,
             judge_origin(session.client_ip, session.helo_name, allow_private=allow_private),
             settings.host_name,
-            self._resolver,
-            self._worker,
-            clock=self._clock,
+            self.resolver,
+            self.worker,
+            clock=self.clock,
             budget=QuestionBudget(now + DEADLINE, rounds_left=2 * MAX_ROUNDS),
             ends_at=now + PATIENCE,
             zone=build_zone(records),
@@ -258,7 +245,7 @@ class ScoreMail:
     async def _part(self, evaluator: MailEvaluator, part: str, work: Awaitable[Result]) -> Result:
         """Await a step of the work and report that it has ended."""
         result = await work
-        self._tell(evaluator.mail.delivery_id, part)
+        self.tell(evaluator.mail.delivery_id, part)
         return result
 
     async def _judge_host(
@@ -271,7 +258,7 @@ class ScoreMail:
             self._part(
                 evaluator,
                 "address-lists",
-                self._blocklists.query_address(evaluator.origin.judged_address),
+                self.blocklists.query_address(evaluator.origin.judged_address),
             ),
         )
         return reverse_dns, helo, outcomes, listings
@@ -283,7 +270,7 @@ class ScoreMail:
         found, address = None, evaluator.origin.judged_address
         if address is not None:
             found = await evaluator.evaluate(evaluator.verdicts.reverse_dns, address)
-        self._tell(evaluator.mail.delivery_id, "host")
+        self.tell(evaluator.mail.delivery_id, "host")
         names = found.validated_names if found is not None else ()
         filtered = with_trace_fields(evaluator.mail.raw_message, _trace_facts(evaluator, names))
         return found, await self._part(evaluator, "filter", self._filter(filtered))
@@ -292,7 +279,7 @@ class ScoreMail:
         async def judge(content_filter: ContentFilter | None) -> FilterOutcome | None:
             return None if content_filter is None else await content_filter.judge(filtered)
 
-        outcome, rspamd = await run_all(judge(self._content_filter), judge(self._rspamd))
+        outcome, rspamd = await run_all(judge(self.content_filter), judge(self.rspamd))
         return outcome, rspamd
 
     async def _judge_content(
@@ -301,7 +288,7 @@ class ScoreMail:
         """Parse the mail, then verify signatures and query DNS and blocklists concurrently."""
         mail = evaluator.mail
         reading = await evaluator.run(partial(read_mail_for_score, mail.raw_message))
-        self._tell(mail.delivery_id, "mail")
+        self.tell(mail.delivery_id, "mail")
         facts = reading.facts
         names = domains_to_query(facts.author_domains, evaluator.sender_domain, facts.link_hosts)
         authentication, arc, senders, listings = await run_all(
@@ -310,7 +297,7 @@ class ScoreMail:
             ),
             _verify_chain(evaluator, reading),
             self._ask_about_senders(evaluator, facts),
-            self._part(evaluator, "name-lists", self._blocklists.query_domains(names)),
+            self._part(evaluator, "name-lists", self.blocklists.query_domains(names)),
         )
         return reading, authentication, arc, senders, listings
 
@@ -325,7 +312,7 @@ class ScoreMail:
         return envelope, of_author
 
     async def _ask_about_sender(self, evaluator: MailEvaluator, domain: str) -> SenderDomain | None:
-        allow_private = self._settings.allow_private
+        allow_private = self.settings.allow_private
         if not domain:
             return None
         return await evaluator.evaluate(
@@ -337,8 +324,8 @@ class ScoreMail:
         delivery_id = evaluator.mail.delivery_id
         if delivery_id is None:
             return found
-        now = instant_of(self._clock.seconds())
-        return self._known.take(delivery_id, found, now, is_settled=evaluator.is_settled)
+        now = instant_of(self.clock.seconds())
+        return self.known.take(delivery_id, found, now, is_settled=evaluator.is_settled)
 
     def _notes(
         self, evaluator: MailEvaluator, reading: "MailReading", score: MailScore
@@ -348,10 +335,10 @@ class ScoreMail:
         if score.undetermined:
             names = ", ".join(topic_of(summary.area.value).title for summary in score.undetermined)
             notes.append(f"could not be determined, so no points were deducted for it: {names}")
-        if self._settings.host_name.lower() in reading.claimed_by:
+        if self.settings.host_name.lower() in reading.claimed_by:
             notes.append(
                 f"the mail arrived with an Authentication-Results field in the name of"
-                f" {self._settings.host_name}, which this server did not add; it was ignored"
+                f" {self.settings.host_name}, which this server did not add; it was ignored"
             )
         return notes
 

@@ -156,23 +156,14 @@ class BlocklistCheck(Struct, frozen=True):
         return not has_usable_answer(self.listings)
 
 
-class CheckBlocklists:
+class CheckBlocklists(Struct, frozen=True, eq=False):
     """Checks an IP address, or a domain with its mail hosts, on all blocklists."""
 
-    def __init__(
-        self,
-        catalogue: Catalogue,
-        resolver: Resolver,
-        lists: QueryBlocklists,
-        clock: IReactorTime,
-        *,
-        allow_private: bool,
-    ) -> None:
-        self.catalogue = catalogue
-        self._resolver = resolver
-        self._lists = lists
-        self._clock = clock
-        self._allow_private = allow_private
+    catalogue: Catalogue
+    resolver: Resolver
+    lists: QueryBlocklists
+    clock: IReactorTime
+    allow_private: bool
 
     def lists_for(self, query: IpAddress | str) -> Sequence[Blocklist]:
         """Return the blocklists for an address or a domain name, in their order."""
@@ -187,7 +178,7 @@ class CheckBlocklists:
         :param on_listing: called with each result as soon as it is final.
         """
         if not isinstance(query, str):
-            rows = await self._lists.query(
+            rows = await self.lists.query(
                 self.lists_for(query), [target_address(query)], on_listing
             )
             return BlocklistCheck(str(query), True, (), tuple(rows))
@@ -196,10 +187,10 @@ class CheckBlocklists:
     async def find_hosts(self, domain: str) -> MailHosts:
         """Find the mail hosts of a domain, within the deadline of the blocklists."""
         evaluate: Callable[[Answers], MailHosts] = partial(
-            evaluate_mail_hosts, domain, allow_private=self._allow_private
+            evaluate_mail_hosts, domain, allow_private=self.allow_private
         )
-        budget = QuestionBudget.starting_now(self._clock, self._lists.deadline)
-        return await evaluate_with_dns(self._resolver, evaluate, clock=self._clock, budget=budget)
+        budget = QuestionBudget.starting_now(self.clock, self.lists.deadline)
+        return await evaluate_with_dns(self.resolver, evaluate, clock=self.clock, budget=budget)
 
     async def check_domain(
         self,
@@ -213,7 +204,7 @@ class CheckBlocklists:
         :param given: sending addresses to check instead of the mail hosts.
         :param on_listing: called with each result as soon as it is final.
         """
-        addresses = hosts.blocklist_targets(given, allow_private=self._allow_private)
+        addresses = hosts.blocklist_targets(given, allow_private=self.allow_private)
         names = [target_domain(name) for name in dict.fromkeys((domain, hosts.organization))]
         has_target = bool(addresses) or not hosts.has_unknown_addresses
 
@@ -224,7 +215,7 @@ class CheckBlocklists:
             unknown = unknown_listing(row.blocklist, UnknownReason.NO_TARGET)
             return replace(unknown, seconds=row.seconds)
 
-        rows = await self._lists.query(
+        rows = await self.lists.query(
             self.lists_for(domain), [*names, *addresses], lambda row: on_listing(final(row))
         )
         values = tuple(target.value for target in addresses)

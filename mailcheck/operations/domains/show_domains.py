@@ -92,26 +92,19 @@ class DomainList(Struct, frozen=True):
     failing: int
 
 
-class ShowDomains:
+class ShowDomains(Struct, frozen=True, eq=False):
     """Reads what is known about the domains of an account. Nothing is checked."""
 
-    def __init__(
-        self,
-        watches: WatchStore,
-        reports: ReportStore,
-        recent: CachedValues[tuple[RecentCheck, ...]],
-        now: Now,
-    ) -> None:
-        self._watches = watches
-        self._reports = reports
-        self._recent = recent
-        self._now = now
+    watches: WatchStore
+    reports: ReportStore
+    recent: CachedValues[tuple[RecentCheck, ...]]
+    now: Now
 
     async def page(self, account_id: AccountId, limit: int, page: int = 1) -> DomainList:
         """List the domains of an account, worst first. Domains without a watch come last."""
         since = self._trend_begins()
         offset = (page - 1) * limit
-        found = await self._watches.worst_first(account_id, GOOD_FROM, since, limit, offset)
+        found = await self.watches.worst_first(account_id, GOOD_FROM, since, limit, offset)
         reported = await self._reported(account_id)
         domains = [
             summarize_watch(watch, found.scores[watch.id], reported.get(watch.target))
@@ -124,15 +117,15 @@ class ShowDomains:
     async def one(self, account_id: AccountId, name: str, *, is_address: bool) -> DomainSummary:
         """Return what is known about a domain or an address."""
         reported = (await self._reported(account_id)).get(name)
-        watch = await self._watches.find_target(account_id, name)
+        watch = await self.watches.find_target(account_id, name)
         if watch is None:
             return DomainSummary(name, is_address, reported=reported)
-        history = await self._watches.history(watch.id, self._trend_begins(), 1_000)
+        history = await self.watches.history(watch.id, self._trend_begins(), 1_000)
         return summarize_watch(watch, history.scores, reported)
 
     async def note_check(self, account_id: AccountId, summary: DomainSummary) -> DomainSummary:
         """Keep the result of a check for `recently_checked`, and return it with its time."""
-        now = self._now()
+        now = self.now()
         made = RecentCheck(
             summary.name,
             summary.is_address,
@@ -145,10 +138,10 @@ class ShowDomains:
             checked_at=now,
         )
         others = [
-            check for check in await self._recent.get(account_id) or () if check.name != made.name
+            check for check in await self.recent.get(account_id) or () if check.name != made.name
         ]
         kept = (made, *others)[:MAX_RECENT]
-        await self._recent.put(account_id, kept, RECENT)
+        await self.recent.put(account_id, kept, RECENT)
         return replace(summary, checked_at=now)
 
     async def recently_checked(self, account_id: AccountId) -> list[DomainSummary]:
@@ -171,9 +164,9 @@ class ShowDomains:
                 reported=reported.get(check.name),
                 checked_at=check.checked_at,
             )
-            for check in await self._recent.get(account_id) or ()
-            if self._now() - check.checked_at < RECENT
-            and await self._watches.find_target(account_id, check.name) is None
+            for check in await self.recent.get(account_id) or ()
+            if self.now() - check.checked_at < RECENT
+            and await self.watches.find_target(account_id, check.name) is None
         ]
 
     async def _unwatched(
@@ -183,7 +176,7 @@ class ShowDomains:
         watched = {
             domain.domain
             for domain in newest
-            if await self._watches.find_target(account_id, domain.domain) is not None
+            if await self.watches.find_target(account_id, domain.domain) is not None
         }
         return [
             DomainSummary(domain.domain, reported=domain)
@@ -192,11 +185,11 @@ class ShowDomains:
         ]
 
     async def _reported(self, account_id: AccountId) -> dict[str, ReportedDomain]:
-        found = await self._reports.domains(account_id)
+        found = await self.reports.domains(account_id)
         return {domain.domain: domain for domain in found if domain.kind is ReportKind.DMARC}
 
     def _trend_begins(self) -> Instant:
-        return Instant(self._now() - TREND)
+        return Instant(self.now() - TREND)
 
 
 def summarize_watch(

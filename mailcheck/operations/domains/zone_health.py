@@ -29,17 +29,16 @@ UNLIMITED = 1 << 53
 """A limit that a day never reaches."""
 
 
-class ListBudgets:
+class ListBudgets(Struct, eq=False):
     """Counts the questions of all daemons to each zone per UTC day.
 
     :param overrides: budgets by zone that replace the catalogue's; 0 means no limit. A reload of
         the configuration changes them.
     """
 
-    def __init__(self, overrides: Mapping[str, int], counters: RateCounters, now: Now) -> None:
-        self.overrides = overrides
-        self._counters = counters
-        self._now = now
+    overrides: Mapping[str, int]
+    counters: RateCounters
+    now: Now
 
     async def take(self, wanted: Sequence[tuple[Blocklist, int]]) -> list[bool]:
         """Count questions before they are sent. Return false for each exhausted blocklist."""
@@ -63,7 +62,7 @@ class ListBudgets:
         return self.limit_of(blocklist) or UNLIMITED
 
     async def _hit(self, wanted: Sequence[tuple[Blocklist, int]]) -> list[int]:
-        today = DAY_WINDOW.index(self._now())
+        today = DAY_WINDOW.index(self.now())
         hits = [
             Hit(
                 key_of("list", blocklist.zone),
@@ -72,7 +71,7 @@ class ListBudgets:
             )
             for blocklist, questions in wanted
         ]
-        return [count for (count,) in await self._counters.hit(*hits)]
+        return [count for (count,) in await self.counters.hit(*hits)]
 
 
 INTERVAL = 30 * MINUTE

@@ -417,24 +417,17 @@ class InboxFeeds:
             waiter.fail(ShuttingDown("the service is restarting"))
 
 
-class MailHandoff:
+class MailHandoff(Struct, frozen=True, eq=False):
     """Passes received mail to the waits for it.
 
     :param when_stored: called for each stored delivery, so that its content is derived later.
     :param soon: schedules work until the mail is being written to disk.
     """
 
-    def __init__(
-        self,
-        feeds: InboxFeeds,
-        contents: MessageContents,
-        when_stored: Callable[[DeliveryId], None],
-        call_soon: CallSoon,
-    ) -> None:
-        self._feeds = feeds
-        self._contents = contents
-        self._when_stored = when_stored
-        self._call_soon = call_soon
+    feeds: InboxFeeds
+    contents: MessageContents
+    when_stored: Callable[[DeliveryId], None]
+    call_soon: CallSoon
 
     def expect(self, delivery: Delivery) -> bool:
         """Prepare a mail that is being written; return whether a client waits for it.
@@ -442,11 +435,11 @@ class MailHandoff:
         If storing it fails, its prepared content is dropped with its id, which no client has seen.
         """
         is_wanted = any(
-            recipient.is_inbox and self._feeds.expects(recipient.account_id, recipient.tag)
+            recipient.is_inbox and self.feeds.expects(recipient.account_id, recipient.tag)
             for recipient in delivery.envelope.recipients
         )
         if is_wanted:
-            self._call_soon(partial(self._contents.prepare, delivery))
+            self.call_soon(partial(self.contents.prepare, delivery))
         return is_wanted
 
     def stored(self, delivery: Delivery, positions: Sequence[Position]) -> None:
@@ -454,16 +447,16 @@ class MailHandoff:
 
         A waiter that does not get it here finds it by the hint that follows.
         """
-        self._when_stored(delivery.id)
+        self.when_stored(delivery.id)
         # A repeated mail has no position where it was stored before, and mail to tests and
         # reports has none at all. The store then assigns the positions.
         if len(positions) != len(delivery.envelope.recipients):
             return
         for number, recipient in enumerate(delivery.envelope.recipients):
-            if self._feeds.expects(recipient.account_id, recipient.tag):
-                self._feeds.take(_message_of(delivery, number, positions[number]))
+            if self.feeds.expects(recipient.account_id, recipient.tag):
+                self.feeds.take(_message_of(delivery, number, positions[number]))
             else:
-                self._feeds.advance_past(recipient.account_id, positions[number])
+                self.feeds.advance_past(recipient.account_id, positions[number])
 
 
 def _message_of(delivery: Delivery, number: int, position: Position) -> MessageRow:

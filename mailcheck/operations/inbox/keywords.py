@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
+from msgspec import Struct
+
 from mailcheck.checks.content.header import split_header
 from mailcheck.core.accounts import Caller
 from mailcheck.core.conditions import WITH_KEYWORD, WITHOUT_KEYWORDS, Not, Term
@@ -71,11 +73,10 @@ def keywords_of_mail(raw_message: bytes) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-class Keywords:
+class Keywords(Struct, frozen=True, eq=False):
     """Counts and changes the keywords of an inbox. Spellings in another case are the same."""
 
-    def __init__(self, mailboxes: Mailboxes) -> None:
-        self._mailboxes = mailboxes
+    mailboxes: Mailboxes
 
     async def counts(self, caller: Caller) -> Counter[str]:
         """Return the number of messages of each keyword. Requires the scope `INBOX_READ`."""
@@ -93,7 +94,7 @@ class Keywords:
         :raises NotPermitted: the key lacks the scope `INBOX_WRITE`.
         """
         written = frozenset(write_keywords(keywords))
-        marks = await self._mailboxes.marks(caller, MessageFilter(mails=tuple(mails)))
+        marks = await self.mailboxes.marks(caller, MessageFilter(mails=tuple(mails)))
         await self._mark(caller, marks, Marking.REPLACE_KEYWORDS, written)
 
     async def rename(self, caller: Caller, keyword: str, name: str) -> None:
@@ -121,12 +122,12 @@ class Keywords:
         """Return the marks of all messages with a keyword; of those with any, if it is empty."""
         written = encode_keyword(keyword)
         term = Term(WITH_KEYWORD, written) if written else Not(Term(WITHOUT_KEYWORDS, ""))
-        return await self._mailboxes.marks(caller, MessageFilter(search=(term,)))
+        return await self.mailboxes.marks(caller, MessageFilter(search=(term,)))
 
     async def _mark(
         self, caller: Caller, marks: Sequence[Marks], marking: Marking, flags: frozenset[str]
     ) -> None:
-        await self._mailboxes.mark(caller, [mark.position for mark in marks], marking, flags)
+        await self.mailboxes.mark(caller, [mark.position for mark in marks], marking, flags)
 
 
 def _spellings(marks: Sequence[Marks], keyword: str) -> frozenset[str]:

@@ -74,27 +74,18 @@ class MailList(Struct, frozen=True):
     inbox: MailCount
 
 
-class Mails:
+class Mails(Struct, frozen=True, eq=False):
     """Lists, reads, marks and deletes whole mails.
 
     Every search is complete: content that was not derived yet is derived before the answer.
     """
 
-    def __init__(
-        self,
-        store: MailsStore,
-        contents: MessageContents,
-        loader: MessageLoader,
-        read: ReadInbox,
-        delete: DeleteMessages,
-        now: Now,
-    ) -> None:
-        self._store = store
-        self._contents = contents
-        self._loader = loader
-        self._read = read
-        self._delete = delete
-        self._now = now
+    store: MailsStore
+    contents: MessageContents
+    loader: MessageLoader
+    read: ReadInbox
+    deletion: DeleteMessages
+    now: Now
 
     async def page(self, caller: Caller, wanted: MessageFilter, limit: int, start: int) -> MailList:
         """List matching mails, newest first. At most `MOST` are returned."""
@@ -102,7 +93,7 @@ class Mails:
         of_inbox = found.count
         if wanted != ANY:
             everything = _of(caller, ANY)
-            of_inbox = await self._store.count(caller.account_id, everything, self._now())
+            of_inbox = await self.store.count(caller.account_id, everything, self.now())
         return MailList(await self._complete(found), found.count, of_inbox)
 
     async def mail(self, caller: Caller, mail_id: str) -> Mail:
@@ -125,28 +116,28 @@ class Mails:
         """Mark all matching mails as read or unread, and return their ids."""
         batches = await self._batches(caller, wanted)
         for batch in batches:
-            await self._read.mark_all(caller.account_id, batch, is_read=is_read)
+            await self.read.mark_all(caller.account_id, batch, is_read=is_read)
         return [mail for batch in batches for mail in batch.mails or ()]
 
     async def delete(self, caller: Caller, wanted: MessageFilter) -> list[DeliveryId]:
         """Delete all matching mails that exist now, and return their ids."""
         batches = await self._batches(caller, wanted)
         for batch in batches:
-            await self._delete.matching(caller.account_id, batch)
+            await self.deletion.matching(caller.account_id, batch)
         return [mail for batch in batches for mail in batch.mails or ()]
 
     async def derive(self, account_id: AccountId, wanted: MessageFilter) -> None:
         """Derive the content of possible matches, the newest first, so that searches find them."""
-        for summary in await self._store.underived(account_id, wanted, self._now(), MOST):
+        for summary in await self.store.underived(account_id, wanted, self.now(), MOST):
             with suppress(MessageNotFound):  # deleted meanwhile
-                await self._contents.keep(summary)
+                await self.contents.keep(summary)
 
     async def _batches(self, caller: Caller, wanted: MessageFilter) -> list[MessageFilter]:
         """Return filters for the messages of all matching mails."""
         if wanted.asks_content:
             await self._page(caller, wanted, 0, 0)
         wanted = _of(caller, wanted)
-        ids = await self._store.ids(caller.account_id, wanted, self._now())
+        ids = await self.store.ids(caller.account_id, wanted, self.now())
         return [
             MessageFilter(mails=ids[first : first + MOST], allowed=caller.rights.tags)
             for first in range(0, len(ids), MOST)
@@ -162,12 +153,12 @@ class Mails:
         self, caller: Caller, wanted: MessageFilter, limit: int, start: int
     ) -> MailPage:
         wanted, account_id = _of(caller, wanted), caller.account_id
-        asked = account_id, wanted, self._now(), limit, start, _ALONG
-        found = await self._store.page(*asked)
+        asked = account_id, wanted, self.now(), limit, start, _ALONG
+        found = await self.store.page(*asked)
         if not found.not_searched:
             return found
         await self.derive(account_id, wanted)
-        return await self._store.page(*asked)
+        return await self.store.page(*asked)
 
     async def _complete(self, found: MailPage) -> list[Mail]:
         messages: dict[DeliveryId, list[MailMessage]] = defaultdict(list)
@@ -176,7 +167,7 @@ class Mails:
         mails = []
         for row in found.rows:
             with suppress(MessageNotFound):  # deleted since the page was read
-                message = await self._loader.complete(row)
+                message = await self.loader.complete(row)
                 mails.append(Mail(message, messages[row.summary.delivery_id]))
         return mails
 

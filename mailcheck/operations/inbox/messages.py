@@ -65,33 +65,24 @@ class Surroundings(Struct, frozen=True):
     older: MessageId | None
 
 
-class ReadInbox:
+class ReadInbox(Struct, frozen=True, eq=False):
     """The read operations on inboxes.
 
     :param tell: called for each inbox whose messages were marked as read.
     """
 
-    _log = Logger()
+    store: MailStore
+    contents: MessageContents
+    loader: MessageLoader
+    mail_bytes: MailBytes
+    now: Now
+    tell: Callable[[AccountId], None]
 
-    def __init__(
-        self,
-        store: MailStore,
-        contents: MessageContents,
-        loader: MessageLoader,
-        mail_bytes: MailBytes,
-        now: Now,
-        tell: Callable[[AccountId], None],
-    ) -> None:
-        self._store = store
-        self._contents = contents
-        self._loader = loader
-        self._mail_bytes = mail_bytes
-        self._now = now
-        self._tell = tell
+    _log = Logger()
 
     async def state(self, account_id: AccountId) -> InboxState:
         """Return the inbox of an account with its newest cursor."""
-        inbox = await self._store.find_account_inbox(account_id)
+        inbox = await self.store.find_account_inbox(account_id)
         if inbox is None:
             raise MessageNotFound("the account has been deleted")
         return inbox
@@ -100,7 +91,7 @@ class ReadInbox:
         self, account_id: AccountId, allowed: TagLimit | None = None
     ) -> InboxOverview:
         """Return a summary of the inbox, or of the messages with the ``allowed`` tags."""
-        return await self._store.overview(account_id, self._now(), OVERVIEW_TAGS, allowed)
+        return await self.store.overview(account_id, self.now(), OVERVIEW_TAGS, allowed)
 
     async def require_allowed(self, caller: Caller, message_id: MessageId) -> None:
         """Check that a caller that is limited to some tags may use a message.
@@ -173,13 +164,13 @@ class ReadInbox:
     async def _listed(
         self, account_id: AccountId, wanted: MessageFilter, limit: int, offset: int
     ) -> MessageList:
-        found = await self._store.page(account_id, wanted, self._now(), limit, offset)
+        found = await self.store.page(account_id, wanted, self.now(), limit, offset)
         require_reached(wanted.start, found.last_position)
         messages = []
         for summary, extracted in found.entries:
             if extracted is None:
                 try:
-                    extracted = (await self._contents.of_message(summary)).extracted
+                    extracted = (await self.contents.of_message(summary)).extracted
                 except MessageNotFound:
                     continue  # deleted since the page was read
             messages.append(ListedMessage(summary, extracted))
@@ -199,23 +190,23 @@ class ReadInbox:
 
         :raises MessageNotFound: the account has no such message.
         """
-        return await self._loader.load(account_id, message_id)
+        return await self.loader.load(account_id, message_id)
 
     async def subjects(
         self, account_id: AccountId, message_ids: Sequence[MessageId]
     ) -> dict[MessageId, str]:
         """Return the subjects of messages; those that are gone are left out."""
-        return await self._store.subjects(account_id, message_ids, self._now())
+        return await self.store.subjects(account_id, message_ids, self.now())
 
     async def delivered(self, caller: Caller, delivery_id: str) -> StoredMessage:
         """Return the first message of a delivery.
 
         :raises MessageNotFound: the caller has no such message, or may not use its tag.
         """
-        row = await self._store.find_delivered(caller.account_id, delivery_id, self._now())
+        row = await self.store.find_delivered(caller.account_id, delivery_id, self.now())
         if row is None or not caller.rights.allows_tag(row.summary.tag):
             raise MessageNotFound
-        return await self._loader.complete(row)
+        return await self.loader.complete(row)
 
     async def mails_via(
         self,
@@ -260,11 +251,11 @@ class ReadInbox:
 
         :raises MessageNotFound: the account has no such message.
         """
-        message = await self._loader.load(account_id, message_id)
+        message = await self.loader.load(account_id, message_id)
         if not message.summary.is_read:
             try:
-                await self._store.mark_read(account_id, [message_id])
-                self._tell(account_id)
+                await self.store.mark_read(account_id, [message_id])
+                self.tell(account_id)
             except StoreUnavailable as failure:
                 # A store that cannot be written (its disk is full) can still be read.
                 self._log.warn("a message was not marked as read: {why}", why=failure)
@@ -275,22 +266,22 @@ class ReadInbox:
 
         :param wanted: filters by recipient; contents are not searched.
         """
-        return await self._store.count_unread(account_id, wanted, self._now(), LOOKED_THROUGH)
+        return await self.store.count_unread(account_id, wanted, self.now(), LOOKED_THROUGH)
 
     async def mark_read(self, account_id: AccountId, message_ids: Sequence[MessageId]) -> None:
         """Mark messages as read. Those that do not exist are ignored."""
         if message_ids:
-            await self._store.mark_read(account_id, message_ids)
-            self._tell(account_id)
+            await self.store.mark_read(account_id, message_ids)
+            self.tell(account_id)
 
     async def mark_all(
         self, account_id: AccountId, wanted: MessageFilter, *, is_read: bool = True
     ) -> None:
         """Mark all matching messages as read or unread."""
-        now, mark = self._now(), self._store.mark_matches
+        now, mark = self.now(), self.store.mark_matches
         while await mark(account_id, wanted, now, BATCH, int(is_read)) == BATCH:
             pass
-        self._tell(account_id)
+        self.tell(account_id)
 
     async def raw_message(self, account_id: AccountId, message_id: MessageId) -> bytes:
         """Return the exact bytes received after DATA.
@@ -298,7 +289,7 @@ class ReadInbox:
         :raises MessageNotFound: the account has no such message.
         :raises Overloaded: too many large mails are being read.
         """
-        return await self._mail_bytes.whole(await self.summary(account_id, message_id))
+        return await self.mail_bytes.whole(await self.summary(account_id, message_id))
 
     async def attachment(
         self, account_id: AccountId, message_id: MessageId, attachment_id: str
@@ -310,14 +301,14 @@ class ReadInbox:
         :raises Overloaded: too many large mails are being read.
         """
         summary = await self.summary(account_id, message_id)
-        return await self._mail_bytes.attachment(summary, attachment_id)
+        return await self.mail_bytes.attachment(summary, attachment_id)
 
     async def summary(self, account_id: AccountId, message_id: MessageId) -> MessageSummary:
         """Return the summary of a message.
 
         :raises MessageNotFound: the account has no such message.
         """
-        row = await self._store.find_message(account_id, message_id, self._now())
+        row = await self.store.find_message(account_id, message_id, self.now())
         if row is None:
             raise MessageNotFound
         return row.summary
@@ -409,42 +400,41 @@ class Deletion(Struct, frozen=True):
     count: int
 
 
-class DeleteMessages:
+class DeleteMessages(Struct, frozen=True, eq=False):
     """Deletes messages.
 
     :param tell: called for each inbox from which messages were deleted.
     """
 
-    def __init__(self, store: MailStore, now: Now, tell: Callable[[AccountId], None]) -> None:
-        self._store = store
-        self._now = now
-        self._tell = tell
+    store: MailStore
+    now: Now
+    tell: Callable[[AccountId], None]
 
     async def one(self, account_id: AccountId, message_id: MessageId) -> None:
         """Delete a message.
 
         :raises MessageNotFound: the account has no such message.
         """
-        if not await self._store.delete_message(account_id, message_id, self._now()):
+        if not await self.store.delete_message(account_id, message_id, self.now()):
             raise MessageNotFound
-        self._tell(account_id)
+        self.tell(account_id)
 
     async def some(self, account_id: AccountId, message_ids: Iterable[MessageId]) -> None:
         """Delete messages. Those that are already deleted are ignored."""
         for message_id in message_ids:
-            await self._store.delete_message(account_id, message_id, self._now())
-        self._tell(account_id)
+            await self.store.delete_message(account_id, message_id, self.now())
+        self.tell(account_id)
 
     async def matching(self, account_id: AccountId, wanted: MessageFilter) -> int:
         """Delete all matching messages that exist now, and return their number.
 
         :raises InvalidParameter: ``after`` is a cursor of another inbox.
         """
-        wanted, now = await self._existing(account_id, wanted), self._now()
+        wanted, now = await self._existing(account_id, wanted), self.now()
         deleted = await delete_in_batches(
-            lambda most: self._store.delete_matches(account_id, wanted, now, most), BATCH
+            lambda most: self.store.delete_matches(account_id, wanted, now, most), BATCH
         )
-        self._tell(account_id)
+        self.tell(account_id)
         return deleted
 
     async def some_with_undo(
@@ -454,9 +444,9 @@ class DeleteMessages:
 
         They are hidden at once. Those that are already deleted are ignored.
         """
-        now = self._now()
-        count = await self._store.hide(account_id, message_ids, now)
-        self._tell(account_id)
+        now = self.now()
+        count = await self.store.hide(account_id, message_ids, now)
+        self.tell(account_id)
         return Deletion(now, count)
 
     async def matching_with_undo(self, account_id: AccountId, wanted: MessageFilter) -> Deletion:
@@ -464,11 +454,11 @@ class DeleteMessages:
 
         :raises InvalidParameter: ``after`` is a cursor of another inbox.
         """
-        wanted, now = await self._existing(account_id, wanted), self._now()
+        wanted, now = await self._existing(account_id, wanted), self.now()
         count = await delete_in_batches(
-            lambda most: self._store.hide_matches(account_id, wanted, now, most), BATCH
+            lambda most: self.store.hide_matches(account_id, wanted, now, most), BATCH
         )
-        self._tell(account_id)
+        self.tell(account_id)
         return Deletion(now, count)
 
     async def undo(self, account_id: AccountId, deleted_at: Instant) -> int:
@@ -476,8 +466,8 @@ class DeleteMessages:
 
         It is 0 if the messages have been removed: `UNDO_TIME` has passed.
         """
-        count = await self._store.restore(account_id, deleted_at, self._now())
-        self._tell(account_id)
+        count = await self.store.restore(account_id, deleted_at, self.now())
+        self.tell(account_id)
         return count
 
     async def _existing(self, account_id: AccountId, wanted: MessageFilter) -> MessageFilter:
@@ -485,7 +475,7 @@ class DeleteMessages:
 
         Messages that arrive during a long deletion are not deleted.
         """
-        inbox = await self._store.find_account_inbox(account_id)
+        inbox = await self.store.find_account_inbox(account_id)
         newest = START if inbox is None else inbox.last_position
         require_reached(wanted.start, newest)
         up_to = newest if wanted.up_to is None else min(wanted.up_to, newest)

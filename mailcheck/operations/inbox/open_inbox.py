@@ -202,24 +202,21 @@ class Chaos:
                 raise FaultMet(f"simulated failure of the {name}", reply)
 
 
-class OpenReceiver:
+class OpenReceiver(Struct, frozen=True, eq=False):
     """Implements the port `MailReceiver` of the SMTP server: all mail is for the open inbox.
 
     AUTH accepts any password, unless ``passwords`` has some.
     """
 
-    def __init__(
-        self, receiver: MailReceiver, inbox: OpenInbox, chaos: Chaos, passwords: Passwords
-    ) -> None:
-        self._receiver = receiver
-        self._inbox = inbox
-        self._chaos = chaos
-        self._passwords = passwords
+    receiver: MailReceiver
+    inbox: OpenInbox
+    chaos: Chaos
+    passwords: Passwords
 
     @property
     def traffic(self) -> Traffic:
         """The tracker of incoming mails."""
-        return self._receiver.traffic
+        return self.receiver.traffic
 
     def accept_recipient(
         self, session: Session, envelope_sender: str, mailbox: Mailbox
@@ -231,20 +228,20 @@ class OpenReceiver:
         self, sender: Caller | None, recipients: tuple[Recipient, ...]
     ) -> Deferred[Fault | None] | None:
         """Return the fault of a whole mail."""
-        return self._receiver.find_fault(sender, recipients)
+        return self.receiver.find_fault(sender, recipients)
 
     def deliver(
         self, session: Session, envelope: Envelope, raw_message: bytes
     ) -> Deferred[DeliveryId]:
         """Store a mail with the keywords of its field X-Tags; the port lists the errors."""
         envelope = replace(envelope, keywords=keywords_of_mail(raw_message))
-        return self._receiver.deliver(session, envelope, raw_message)
+        return self.receiver.deliver(session, envelope, raw_message)
 
     def reply_as_receiver(
         self, recipient: Recipient, delivery_id: DeliveryId
     ) -> Deferred[ReceiverReply]:
         """Return the reply of a receiver to a stored mail."""
-        return self._receiver.reply_as_receiver(recipient, delivery_id)
+        return self.receiver.reply_as_receiver(recipient, delivery_id)
 
     def record_refusal(
         self,
@@ -254,7 +251,7 @@ class OpenReceiver:
         reason: str,
     ) -> None:
         """Record a rejected mail."""
-        self._receiver.record_refusal(session, envelope_sender, recipients, reason)
+        self.receiver.record_refusal(session, envelope_sender, recipients, reason)
 
     def authenticate(self, name: str, password: str, client_ip: str) -> Deferred[Caller]:
         """Return the caller of the open inbox, if name and password are right."""
@@ -262,18 +259,18 @@ class OpenReceiver:
 
     def watched(self, caller: Caller, end: End) -> AbstractContextManager[None]:
         """Call ``end`` once if the open inbox is gone; the port has the details."""
-        return self._receiver.watched(caller, end)
+        return self.receiver.watched(caller, end)
 
     async def _authenticate(self, name: str, password: str, client_ip: str) -> Caller:
-        await self._chaos.meet("authentication")
-        if self._passwords and not self._passwords.allows(name, password):
+        await self.chaos.meet("authentication")
+        if self.passwords and not self.passwords.allows(name, password):
             raise InvalidCredentials("the user or the password is wrong")
-        return await self._inbox.caller(client_ip, name)
+        return await self.inbox.caller(client_ip, name)
 
     async def _accept(self, session: Session, envelope_sender: str, mailbox: Mailbox) -> Recipient:
-        await self._chaos.meet("sender", "recipient")
-        account = await self._inbox.account()
-        accepted = self._receiver.accept_recipient(_of(session, account), envelope_sender, mailbox)
+        await self.chaos.meet("sender", "recipient")
+        account = await self.inbox.account()
+        accepted = self.receiver.accept_recipient(_of(session, account), envelope_sender, mailbox)
         return await (accepted if isinstance(accepted, Deferred) else succeed(accepted))
 
 

@@ -77,17 +77,16 @@ UNCOUNTED = 2**31 - 1
 """Limit of the counter for a key's own fault; a day never reaches it."""
 
 
-class RequestedFaults:
+class RequestedFaults(Struct, frozen=True, eq=False):
     """Finds and applies simulated faults; with ``is_on`` false there are none.
 
     ``memory`` and ``counters`` are shared by all daemons.
     """
 
-    def __init__(self, memory: Memory, counters: RateCounters, now: Now, *, is_on: bool) -> None:
-        self._memory = memory
-        self._counters = counters
-        self._now = now
-        self.is_on = is_on
+    memory: Memory
+    counters: RateCounters
+    now: Now
+    is_on: bool
 
     def at_recipient(self, tag: str) -> Fault | None:
         """Return the fault of a recipient at RCPT."""
@@ -133,8 +132,8 @@ class RequestedFaults:
         """
         if recipient.test_id is not None:
             return fault
-        window = (DAY_WINDOW, DAY_WINDOW.index(self._now()), RECEIVER_REPLIES)
-        ((count,),) = await self._counters.hit(
+        window = (DAY_WINDOW, DAY_WINDOW.index(self.now()), RECEIVER_REPLIES)
+        ((count,),) = await self.counters.hit(
             Hit(key_of("receiver replies of", recipient.account_id), (window,))
         )
         if count > RECEIVER_REPLIES:
@@ -145,13 +144,13 @@ class RequestedFaults:
     async def _greylist(
         self, recipient: Recipient, fault: Fault, envelope_sender: str
     ) -> Recipient:
-        now = self._now()
+        now = self.now()
         pair = recipient.address.casefold(), envelope_sender.casefold()
         name = key_of("greylisted", recipient.account_id, *pair)
-        first_tried = await self._memory.recall(name)
+        first_tried = await self.memory.recall(name)
         if first_tried is None:
             await self._require_room(recipient, fault)
-            await self._memory.keep(name, str(now), GREYLIST_MEMORY)
+            await self.memory.keep(name, str(now), GREYLIST_MEMORY)
             first_tried = str(now)
         left = fault.seconds * SECOND - (now - Instant(int(first_tried)))
         if left <= 0:
@@ -161,8 +160,8 @@ class RequestedFaults:
 
     async def _require_room(self, recipient: Recipient, fault: Fault) -> None:
         """Count a new pair, since the number of stored pairs per inbox is limited."""
-        window = (DAY_WINDOW, DAY_WINDOW.index(self._now()), GREYLISTED_PAIRS)
-        ((count,),) = await self._counters.hit(
+        window = (DAY_WINDOW, DAY_WINDOW.index(self.now()), GREYLISTED_PAIRS)
+        ((count,),) = await self.counters.hit(
             Hit(key_of("greylisted of", recipient.account_id), (window,))
         )
         if count > GREYLISTED_PAIRS:
@@ -170,10 +169,8 @@ class RequestedFaults:
             raise FaultMet(f"{fault.tag}: {problem}", fault.reply)
 
     async def _count(self, sender: Caller, every: int) -> Fault | None:
-        window = (DAY_WINDOW, DAY_WINDOW.index(self._now()), UNCOUNTED)
-        ((count,),) = await self._counters.hit(
-            Hit(key_of("mails of key", sender.key_id), (window,))
-        )
+        window = (DAY_WINDOW, DAY_WINDOW.index(self.now()), UNCOUNTED)
+        ((count,),) = await self.counters.hit(Hit(key_of("mails of key", sender.key_id), (window,)))
         if count % every:
             return None
         which = "each mail" if every == 1 else f"mail {every} of {every}"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from msgspec import Struct
 from twisted.internet.defer import Deferred
 
 from mailcheck.core.accounts import Account
@@ -51,12 +52,11 @@ here: send one to {address}</p>
 """
 
 
-class SendInternalMail:
+class SendInternalMail(Struct, frozen=True, eq=False):
     """Passes mail from the daemon to the receiver, for an inbox of this server."""
 
-    def __init__(self, receiver: ReceiveMail, domain: str) -> None:
-        self._receiver = receiver
-        self._domain = domain
+    receiver: ReceiveMail
+    domain: str
 
     async def send(
         self, mailbox_name: str, tag: str, local_part: str, write: Callable[[str, str], bytes]
@@ -68,14 +68,12 @@ class SendInternalMail:
         :raises InboxFull: the inbox is full.
         :raises OutOfSpace: the disk is short of space.
         """
-        address = join_subaddress(mailbox_name, tag, self._domain)
-        sender = str(Mailbox(local_part, self._domain))
-        accepted = self._receiver.accept_recipient(OWN_SESSION, sender, parse_mailbox(address))
+        address = join_subaddress(mailbox_name, tag, self.domain)
+        sender = str(Mailbox(local_part, self.domain))
+        accepted = self.receiver.accept_recipient(OWN_SESSION, sender, parse_mailbox(address))
         recipient = await accepted if isinstance(accepted, Deferred) else accepted
         raw_message = write(address, sender)
-        return await self._receiver.deliver(
-            OWN_SESSION, Envelope(sender, (recipient,)), raw_message
-        )
+        return await self.receiver.deliver(OWN_SESSION, Envelope(sender, (recipient,)), raw_message)
 
 
 class SendSample:

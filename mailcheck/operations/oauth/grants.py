@@ -286,16 +286,15 @@ def _answer(key: ApiKey, pair: tuple[str, str]) -> Tokens:
     return Tokens(pair[0], "Bearer", ACCESS_LIFE // SECOND, pair[1], key.scopes or "")
 
 
-class AccessTokens:
+class AccessTokens(Struct, frozen=True, eq=False):
     """Identifies callers of the MCP endpoint by access token or API key.
 
     Access tokens are for this resource alone (RFC 8707), so other entry points do not know them.
     """
 
-    def __init__(self, store: OAuthStore, authenticator: Authenticator, now: Now) -> None:
-        self._store = store
-        self._authenticator = authenticator
-        self._now = now
+    store: OAuthStore
+    authenticator: Authenticator
+    now: Now
 
     async def identify(self, secret: str, client: str = "") -> Caller:
         """Return the caller that a token or a key belongs to, at the address ``client``.
@@ -304,11 +303,11 @@ class AccessTokens:
         :raises StoreUnavailable: the store cannot be read now.
         """
         if not secret.startswith(ACCESS_TOKEN_PREFIX):
-            return await self._authenticator.identify(secret, client)
-        found = await self._store.find_access(digest_secret(secret))
-        if found is None or found.expires_at <= self._now():
+            return await self.authenticator.identify(secret, client)
+        found = await self.store.find_access(digest_secret(secret))
+        if found is None or found.expires_at <= self.now():
             raise InvalidCredentials("the access token is unknown or has expired: refresh it")
         if not found.is_granted:
             raise InvalidCredentials("the person who connected this program has left the project")
-        caller = self._authenticator.admit(found.known, client)
+        caller = self.authenticator.admit(found.known, client)
         return replace(caller, ends_at=found.expires_at)

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from msgspec import Struct
+
 from mailcheck.checks.receiver_reports.services import find_service_by_id
 from mailcheck.core.domains.domain_names import parse_domain
 from mailcheck.core.domains.receiver_reports import OTHER_SENDERS, SenderDecision
@@ -32,12 +34,11 @@ def parse_sender(text: str) -> str:
         ) from None
 
 
-class DecideSenders:
+class DecideSenders(Struct, frozen=True, eq=False):
     """Stores the decisions of an account."""
 
-    def __init__(self, store: SenderStore, now: Now) -> None:
-        self._store = store
-        self._now = now
+    store: SenderStore
+    now: Now
 
     async def decide(
         self, account_id: AccountId, domain: str, sender: str, decision: SenderDecision | None
@@ -47,10 +48,10 @@ class DecideSenders:
         :raises TooManyDecisions: the account has the maximum number of decisions.
         """
         if decision is None:
-            await self._store.forget(account_id, domain, sender)
+            await self.store.forget(account_id, domain, sender)
         else:
-            await self._store.decide(account_id, domain, sender, decision, self._now())
+            await self.store.decide(account_id, domain, sender, decision, self.now())
 
     async def of_domain(self, account_id: AccountId, domain: str) -> Mapping[str, SenderDecision]:
         """Return the decisions about the senders of a domain, by key."""
-        return await self._store.decisions(account_id, domain)
+        return await self.store.decisions(account_id, domain)

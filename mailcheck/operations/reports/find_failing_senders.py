@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from msgspec import Struct
+
 from mailcheck.checks.watching.facts import SENDERS, Topic, facts_of_senders
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, Instant
@@ -12,20 +14,19 @@ RECENT_DAYS = 7
 """Number of days whose reports count. A problem thus ends a week after the last failure."""
 
 
-class FindFailingSenders:
+class FindFailingSenders(Struct, frozen=True, eq=False):
     """Reads the reports about a watched domain.
 
     :param mail: counts the mail in the reports.
     """
 
-    def __init__(self, mail: ReportedMail, now: Now) -> None:
-        self._mail = mail
-        self._now = now
+    mail: ReportedMail
+    now: Now
 
     async def topics(self, account_id: AccountId, domain: str) -> Mapping[str, Topic]:
         """Return the topic of the senders of a domain; empty without recent reports."""
-        now = self._now()
-        found = await self._mail.count(
+        now = self.now()
+        found = await self.mail.count(
             account_id, domain, Instant(now - now % DAY - RECENT_DAYS * DAY)
         )
         if not found.mail:

@@ -60,12 +60,11 @@ class OfferedRecords(Struct, frozen=True):
     tls: RecordOffer
 
 
-class OfferRecords:
+class OfferRecords(Struct, frozen=True, eq=False):
     """Determines the records to publish."""
 
-    def __init__(self, resolver: Resolver, clock: IReactorTime) -> None:
-        self._resolver = resolver
-        self._clock = clock
+    resolver: Resolver
+    clock: IReactorTime
 
     async def offer(self, domain: str, places: ReportPlaces) -> OfferedRecords:
         """Return what to publish so that reports about a domain are sent to an account."""
@@ -83,7 +82,7 @@ class OfferRecords:
 
     async def _offer_dmarc(self, domain: str, address: str, tag: str = "rua") -> RecordOffer:
         """Return the records for reports to an address; ``tag`` is the tag that names it."""
-        evaluator = DnsEvaluator.starting_now(self._resolver, self._clock, DEADLINE)
+        evaluator = DnsEvaluator.starting_now(self.resolver, self.clock, DEADLINE)
 
         def look(answers: Answers) -> tuple[DmarcVerdict, SuggestedReportAddress | None]:
             verdict = evaluate_dmarc(domain, answers, address)
@@ -111,7 +110,7 @@ class OfferRecords:
         return RecordOffer(own=own, authorization=offer.authorization) if is_proven else NOT_PROVEN
 
     async def _offer_tls(self, domain: str, places: ReportPlaces) -> RecordOffer:
-        evaluator = DnsEvaluator.starting_now(self._resolver, self._clock, DEADLINE)
+        evaluator = DnsEvaluator.starting_now(self.resolver, self.clock, DEADLINE)
         uri = f"mailto:{places.tls}"
         before = await evaluator.evaluate(partial(evaluate_tls_rpt, domain))
         asked = judge_tls_request(before, (uri, places.tls_url)).trust

@@ -140,37 +140,30 @@ class CountedMail(Struct, frozen=True):
     is_named: bool
 
 
-class ReportedMail:
+class ReportedMail(Struct, frozen=True, eq=False):
     """Counts the mail in the reports of an account by sender.
 
     :param worker: counts rows away from the reactor.
     """
 
-    def __init__(
-        self,
-        store: ReportStore,
-        senders: SummarizeSenders,
-        decisions: DecideSenders,
-        worker: Worker,
-    ) -> None:
-        self._store = store
-        self._senders = senders
-        self._decisions = decisions
-        self._worker = worker
+    store: ReportStore
+    senders: SummarizeSenders
+    decisions: DecideSenders
+    worker: Worker
 
     async def count(self, account_id: AccountId, domain: str, since: Instant) -> CountedMail:
         """Return the mail in the reports about a domain since a day."""
-        found = await self._store.sums(account_id, ReportKind.DMARC, domain, since, MOST_ROWS)
+        found = await self.store.sums(account_id, ReportKind.DMARC, domain, since, MOST_ROWS)
         rows: list[PackedRow] = [
             (total.result, total.amount, total.reporter, total.first_day, total.last_day)
             for total in found
         ]
         packed = pack_rows(rows)
-        named = await self._senders.hosts_of(packed, account_id)
-        mail = await self._worker.run(partial(count_mail, packed, named.hosts), account_id)
+        named = await self.senders.hosts_of(packed, account_id)
+        mail = await self.worker.run(partial(count_mail, packed, named.hosts), account_id)
         return CountedMail(
             mail,
-            await self._decisions.of_domain(account_id, domain),
+            await self.decisions.of_domain(account_id, domain),
             sum(total.amount for total in found),
             len(found) == MOST_ROWS,
             named.is_complete,

@@ -89,53 +89,44 @@ class FeedbackOverview(Struct, frozen=True):
     page: FeedbackPage
 
 
-class ShowReports:
+class ShowReports(Struct, frozen=True, eq=False):
     """Reads the counted results."""
 
-    def __init__(
-        self,
-        store: ReportStore,
-        inboxes: MailStore,
-        senders: SummarizeSenders,
-        addresses: ReportAddresses,
-        decisions: DecideSenders,
-        now: Now,
-    ) -> None:
-        self._store = store
-        self._decisions = decisions
-        self._inboxes = inboxes
-        self._senders = senders
-        self._addresses = addresses
-        self._now = now
+    store: ReportStore
+    inboxes: MailStore
+    senders: SummarizeSenders
+    places: ReportAddresses
+    decisions: DecideSenders
+    now: Now
 
     async def addresses(self, account_id: AccountId) -> ReportPlaces:
         """Return the report addresses of an account.
 
         :raises MessageNotFound: the account has no inbox.
         """
-        inbox = await self._inboxes.find_account_inbox(account_id)
+        inbox = await self.inboxes.find_account_inbox(account_id)
         if inbox is None:
             raise MessageNotFound("the account has no inbox")
-        return self._addresses.places(inbox.mailbox_name)
+        return self.places.places(inbox.mailbox_name)
 
     async def to_offer(self, account_id: AccountId) -> ReportPlaces:
         """Return the report addresses for advice; none if no mail from outside is received."""
-        if not self._addresses.is_offered:
+        if not self.places.is_offered:
             return NOWHERE
-        inbox = await self._inboxes.find_account_inbox(account_id)
-        return NOWHERE if inbox is None else self._addresses.places(inbox.mailbox_name)
+        inbox = await self.inboxes.find_account_inbox(account_id)
+        return NOWHERE if inbox is None else self.places.places(inbox.mailbox_name)
 
     async def domains(self, account_id: AccountId) -> Sequence[ReportedDomain]:
         """List the domains with counted reports, those with most messages first."""
-        return await self._store.domains(account_id)
+        return await self.store.domains(account_id)
 
     async def sources(self, account_id: AccountId) -> Sequence[ReportSource]:
         """List the reporters of counted reports, those with most messages first."""
-        return await self._store.sources(account_id)
+        return await self.store.sources(account_id)
 
     async def refused(self, account_id: AccountId) -> Sequence[Tally]:
         """List tallies of reports over a quota or about foreign domains, newest days first."""
-        return await self._store.refused(account_id, LARGEST_REPORT_PAGE)
+        return await self.store.refused(account_id, LARGEST_REPORT_PAGE)
 
     async def reports(
         self, account_id: AccountId, limit: int, page: int, kind: ReportKind | None = None
@@ -144,7 +135,7 @@ class ShowReports:
 
         :param kind: list only reports of this kind.
         """
-        return await self._store.of_account(account_id, limit, (page - 1) * limit, kind)
+        return await self.store.of_account(account_id, limit, (page - 1) * limit, kind)
 
     async def dmarc(
         self,
@@ -156,7 +147,7 @@ class ShowReports:
     ) -> ShownOverview:
         """Return a page of the senders that used a domain in the last days."""
         kind, since = ReportKind.DMARC, self.since(days)
-        found = await self._store.sums(account_id, kind, domain, since, MOST_ROWS)
+        found = await self.store.sums(account_id, kind, domain, since, MOST_ROWS)
         rows = [
             (total.result, total.amount, total.reporter, total.first_day, total.last_day)
             for total in found
@@ -166,13 +157,13 @@ class ShowReports:
         request = OverviewRequest(
             domain,
             pack_rows(rows),
-            policy=await self._store.policy(account_id, domain),
-            decisions=await self._decisions.of_domain(account_id, domain),
+            policy=await self.store.policy(account_id, domain),
+            decisions=await self.decisions.of_domain(account_id, domain),
             span=((page - 1) * limit, page * limit),
-            is_without_mail=is_silent and await self._senders.uses_no_mail(domain),
+            is_without_mail=is_silent and await self.senders.uses_no_mail(domain),
             counts=await self._count_days(account_id, domain, days, found),
         )
-        shown = await self._senders.summarize(request, account_id)
+        shown = await self.senders.summarize(request, account_id)
         return replace(shown, feedback=await self._sum_feedback(account_id, domain, since))
 
     async def _count_days(
@@ -181,7 +172,7 @@ class ShowReports:
         """Return the messages of each row by days, packed for another process."""
         since, width = self.since(days), DAY * width_of_days(days)
         index = {one.result: number for number, one in enumerate(found)}
-        counts = await self._store.days(account_id, domain, since, width, MOST_COUNTS)
+        counts = await self.store.days(account_id, domain, since, width, MOST_COUNTS)
         return pack_counts(
             [
                 (index[one.result], one.first_day, one.amount)
@@ -206,7 +197,7 @@ class ShowReports:
         since = self.since(days)
         if sums is None:
             sums = await self._sum_feedback(account_id, domain, since)
-        found = await self._store.feedback(account_id, domain, since, limit, (page - 1) * limit)
+        found = await self.store.feedback(account_id, domain, since, limit, (page - 1) * limit)
         return FeedbackOverview(domain, days, sums, found)
 
     async def _sum_feedback(
@@ -214,11 +205,11 @@ class ShowReports:
     ) -> FeedbackSums:
         rows: list[PackedFeedback] = []
         for kind in FEEDBACK:
-            found = await self._store.sums(account_id, kind, domain, since, MOST_FEEDBACK)
+            found = await self.store.sums(account_id, kind, domain, since, MOST_FEEDBACK)
             rows += [
                 (total.result, total.amount, total.reporter, total.last_day) for total in found
             ]
-        return await self._senders.sum_feedback(rows, account_id)
+        return await self.senders.sum_feedback(rows, account_id)
 
     async def tls(
         self,
@@ -229,7 +220,7 @@ class ShowReports:
         page: int = 1,
     ) -> TlsOverview:
         """Return the TLS results of the last days for mail to a domain."""
-        found = await self._store.tls_page(
+        found = await self.store.tls_page(
             account_id, domain, self.since(days), limit, (page - 1) * limit
         )
         decode = msgspec.json.Decoder(TlsSessions).decode
@@ -248,7 +239,7 @@ class ShowReports:
 
     def since(self, days: int) -> Instant:
         """Return the first day of the last days, which is counted with today."""
-        now = self._now()
+        now = self.now()
         return Instant(now - now % DAY - days * DAY)
 
 
@@ -256,12 +247,11 @@ PIECE = 1_000
 """Maximum number of rows deleted in one transaction, so that incoming mail waits only briefly."""
 
 
-class DeleteReports:
+class DeleteReports(Struct, frozen=True, eq=False):
     """Deletes reports of receivers, with the mail that brought them and the rows they count."""
 
-    def __init__(self, store: ReportStore, now: Now) -> None:
-        self._store = store
-        self._now = now
+    store: ReportStore
+    now: Now
 
     async def one(self, account_id: AccountId, report_id: ReportId) -> None:
         """Delete one report.
@@ -270,7 +260,7 @@ class DeleteReports:
         :raises ReportBusy: it is being read.
         """
         if not await self.matching(account_id, ReportSelection(report_id=report_id)):
-            if await self._store.has_report(account_id, report_id):
+            if await self.store.has_report(account_id, report_id):
                 raise ReportBusy("the report is being read; delete it in a moment")
             raise ReportNotFound(f"there is no report {report_id}")
 
@@ -280,7 +270,7 @@ class DeleteReports:
 
         async def remove(limit: int) -> int:
             nonlocal reports
-            removed = await self._store.remove(account_id, selection, self._now(), limit)
+            removed = await self.store.remove(account_id, selection, self.now(), limit)
             reports += removed.reports
             return removed.reports + removed.rows
 

@@ -34,34 +34,33 @@ class SourcesPage(Struct, frozen=True):
     has_more: bool
 
 
-class ShowTraffic:
+class ShowTraffic(Struct, frozen=True, eq=False):
     """Reads the statistics of an account.
 
     :param is_on: whether this server has a milter endpoint.
     """
 
-    def __init__(self, store: TrafficStore, now: Now, *, is_on: bool) -> None:
-        self._store = store
-        self._now = now
-        self.is_on = is_on
+    store: TrafficStore
+    now: Now
+    is_on: bool
 
     async def senders(self, account_id: AccountId, days: int, limit: int, page: int) -> TrafficPage:
         """Return the author domains of the last days, those with most mails first."""
         since = self._since(days)
-        found = await self._store.senders(account_id, since, limit + 1, limit * (page - 1))
+        found = await self.store.senders(account_id, since, limit + 1, limit * (page - 1))
         return TrafficPage(
-            found[:limit], await self._store.days(account_id, since), len(found) > limit
+            found[:limit], await self.store.days(account_id, since), len(found) > limit
         )
 
     async def sources(
         self, account_id: AccountId, domain: str, days: int, limit: int, page: int
     ) -> SourcesPage:
         """Return the sources of an author domain, those with most mails first."""
-        found = await self._store.sources(
+        found = await self.store.sources(
             account_id, domain, self._since(days), limit + 1, limit * (page - 1)
         )
         return SourcesPage(domain, found[:limit], len(found) > limit)
 
     def _since(self, days: int) -> Instant:
-        now = self._now()
+        now = self.now()
         return Instant(now - now % DAY - (days - 1) * DAY)

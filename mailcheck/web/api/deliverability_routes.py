@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from msgspec import Struct
+
 from mailcheck.api.deliverability.tests import (
     WHOLE_TEST,
     DeletedTest,
@@ -204,20 +206,13 @@ MESSAGE_SCORE = Operation(
 )
 
 
-class DeliverabilityRoutes:
+class DeliverabilityRoutes(Struct, frozen=True, eq=False):
     """Handlers that parse parameters, call an operation and render its result."""
 
-    def __init__(
-        self,
-        operations: DeliverabilityOperations,
-        preflight: Preflight,
-        domain: str,
-        turns: PacedQueue,
-    ) -> None:
-        self._operations = operations
-        self._preflight = preflight
-        self._domain = domain
-        self._turns = turns
+    operations: DeliverabilityOperations
+    examination: Preflight
+    domain: str
+    turns: PacedQueue
 
     def routes(self) -> list[Route[Any]]:
         """List the routes."""
@@ -243,45 +238,45 @@ class DeliverabilityRoutes:
 
     async def generate(self, call: Call[NoParameters]) -> Reply:
         """POST /test/generate."""
-        test = await self._operations.manage.create(call.caller.account_id)
-        return json_reply(render_new_address(test, self._domain))
+        test = await self.operations.manage.create(call.caller.account_id)
+        return json_reply(render_new_address(test, self.domain))
 
     async def tests(self, call: Call[ListPage]) -> Reply:
         """GET /test."""
         limit, page = call.request.limit, call.request.page
-        found = await self._operations.manage.page(call.caller.account_id, limit, page)
-        return json_reply(render_test_page(found, page, limit, self._domain, call.urls))
+        found = await self.operations.manage.page(call.caller.account_id, limit, page)
+        return json_reply(render_test_page(found, page, limit, self.domain, call.urls))
 
     async def one(self, call: Call[NoParameters]) -> Reply:
         """GET /test/{testId}."""
-        found = await self._operations.manage.one(call.caller.account_id, call.path["test_id"])
-        return json_reply(render_tested(found, self._domain, call.urls))
+        found = await self.operations.manage.one(call.caller.account_id, call.path["test_id"])
+        return json_reply(render_tested(found, self.domain, call.urls))
 
     async def delete(self, call: Call[NoParameters]) -> Reply:
         """DELETE /test/{testId}."""
-        await self._operations.manage.delete(call.caller.account_id, call.path["test_id"])
+        await self.operations.manage.delete(call.caller.account_id, call.path["test_id"])
         return json_reply(DeletedTest(success=True, test_id=call.path["test_id"]))
 
     async def wait(self, call: Call[WaitForTest]) -> Reply:
         """GET /test/{testId}/wait."""
-        found = await self._operations.wait.wait(
+        found = await self.operations.wait.wait(
             call.caller, call.path["test_id"], call.request.timeout
         )
         if not found.test.state.is_final:
-            return json_reply(render_wait_over(found, self._domain, call.urls), WAIT_TIMED_OUT)
-        return json_reply(render_tested(found, self._domain, call.urls))
+            return json_reply(render_wait_over(found, self.domain, call.urls), WAIT_TIMED_OUT)
+        return json_reply(render_tested(found, self.domain, call.urls))
 
     async def raw_mail(self, call: Call[NoParameters]) -> Reply:
         """GET /test/{testId}/raw."""
         test_id = call.path["test_id"]
-        mail = await self._operations.manage.mail(call.caller.account_id, test_id)
+        mail = await self.operations.manage.mail(call.caller.account_id, test_id)
         if "message/rfc822" in call.accept.lower():
             return download_reply(mail.raw_message, "message/rfc822", f"{test_id}.eml")
-        return await large_json_reply(render_raw_mail(test_id, mail.raw_message), self._turns)
+        return await large_json_reply(render_raw_mail(test_id, mail.raw_message), self.turns)
 
     async def recheck(self, call: Call[NoParameters]) -> Reply:
         """POST /test/{testId}/recheck."""
-        is_started = await self._operations.manage.recheck(
+        is_started = await self.operations.manage.recheck(
             call.caller.account_id, call.path["test_id"]
         )
         return json_reply(render_recheck(call.path["test_id"], is_started=is_started))
@@ -289,18 +284,18 @@ class DeliverabilityRoutes:
     async def preflight(self, call: Call[PreflightRecords]) -> Reply:
         """POST /test/{testId}/preflight."""
         records = call.request.parsed
-        report = await self._preflight.run(call.caller.account_id, call.path["test_id"], records)
+        report = await self.examination.run(call.caller.account_id, call.path["test_id"], records)
         return json_reply(render_preflight(call.path["test_id"], report))
 
     async def renew_share(self, call: Call[NoParameters]) -> Reply:
         """POST /test/{testId}/share."""
-        found = await self._operations.manage.renew_share_link(
+        found = await self.operations.manage.renew_share_link(
             call.caller.account_id, call.path["test_id"]
         )
         return json_reply(render_report_share(found.test, call.urls))
 
     async def score_message(self, call: Call[NoParameters]) -> Reply:
         """POST /inbox/messages/{id}/test."""
-        score = self._operations.manage.score_message
+        score = self.operations.manage.score_message
         test = await score(call.caller.account_id, MessageId(call.path["message_id"]))
-        return json_reply(render_tested(DeliverabilityResult(test), self._domain, call.urls))
+        return json_reply(render_tested(DeliverabilityResult(test), self.domain, call.urls))

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from msgspec import Struct
+
 from mailcheck.api.inbox.faults import Faults, render_faults
 from mailcheck.api.openapi.operations import Operation, Response, json_body
 from mailcheck.api.requests.inbox import KeyFault
@@ -40,12 +42,11 @@ KEY_FAULT_SET = Operation(
 )
 
 
-class FaultRoutes:
+class FaultRoutes(Struct, frozen=True, eq=False):
     """The handlers. ``is_on`` is whether the operator allows faults."""
 
-    def __init__(self, accounts: ManageAccounts, *, is_on: bool) -> None:
-        self._accounts = accounts
-        self._is_on = is_on
+    accounts: ManageAccounts
+    is_on: bool
 
     def routes(self) -> list[Route[Any]]:
         """List the routes."""
@@ -56,13 +57,13 @@ class FaultRoutes:
 
     async def show(self, call: Call[NoParameters]) -> Reply:
         """GET /inbox/faults."""
-        return json_reply(render_faults(call.caller.fails_every, is_on=self._is_on))
+        return json_reply(render_faults(call.caller.fails_every, is_on=self.is_on))
 
     async def set(self, call: Call[KeyFault]) -> Reply:
         """PUT /inbox/faults."""
         every = call.request.every
         try:
-            await self._accounts.set_fault(call.caller.key_id, every)
+            await self.accounts.set_fault(call.caller.key_id, every)
         except KeyNotFound:
             raise InvalidCredentials("the API key has been revoked") from None
-        return json_reply(render_faults(every, is_on=self._is_on))
+        return json_reply(render_faults(every, is_on=self.is_on))

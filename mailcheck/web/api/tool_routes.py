@@ -153,21 +153,13 @@ class DomainTools(Struct, frozen=True):
 R = TypeVar("R", bound=Request)
 
 
-class ToolRoutes:
+class ToolRoutes(Struct, frozen=True, eq=False):
     """Handlers that parse parameters, call an operation and render its result."""
 
-    def __init__(
-        self,
-        tools: DomainTools,
-        turns: CheckSlots,
-        *,
-        allow_special_use: bool,
-        allow_private: bool,
-    ) -> None:
-        self._tools = tools
-        self._turns = turns
-        self._allow_special_use = allow_special_use
-        self._allow_private = allow_private
+    tools: DomainTools
+    turns: CheckSlots
+    allow_special_use: bool
+    allow_private: bool
 
     def routes(self) -> list[Route[Any]]:
         """List the routes."""
@@ -205,7 +197,7 @@ class ToolRoutes:
         self, handle: Callable[[Call[R]], Awaitable[Reply]]
     ) -> Callable[[Call[R]], Awaitable[Reply]]:
         async def handle_in_turn(call: Call[R]) -> Reply:
-            async with self._turns.held(call.caller.account_id):
+            async with self.turns.held(call.caller.account_id):
                 return await handle(call)
 
         return handle_in_turn
@@ -213,8 +205,8 @@ class ToolRoutes:
     async def mx_check(self, call: Call[MxRequest]) -> Reply:
         """GET /tools/mx-check."""
         domain = self._parse_domain(call.request.domain)
-        offered = await self._tools.offer(call.caller.account_id)
-        check = await self._tools.mx.check(domain, offered)
+        offered = await self.tools.offer(call.caller.account_id)
+        check = await self.tools.mx.check(domain, offered)
         if check.undetermined:
             return json_reply(render_mx_undetermined(check), UNDETERMINED)
         return json_reply(render_mx_check(check))
@@ -223,17 +215,17 @@ class ToolRoutes:
         """GET /tools/blacklist-check."""
         query = parse_blocklist_query(
             call.request.query,
-            allow_special_use=self._allow_special_use,
-            allow_private=self._allow_private,
+            allow_special_use=self.allow_special_use,
+            allow_private=self.allow_private,
         )
-        check = await self._tools.blocklists.check(query)
+        check = await self.tools.blocklists.check(query)
         if check.has_no_answer:
             return json_reply(render_no_answer(check), UNDETERMINED)
         return json_reply(render_blocklist_check(check))
 
     async def blacklists(self, _: Call[NoParameters]) -> Reply:
         """GET /tools/blacklists, which waits for the first self-test, as checks do."""
-        tools = self._tools
+        tools = self.tools
         await tools.health.wait_for_first_test()
         catalogue, budgets = tools.blocklists.catalogue, tools.budgets
         asked_today = await budgets.asked_today(catalogue.blocklists)
@@ -243,16 +235,15 @@ class ToolRoutes:
         """GET /tools/reputation."""
         request = call.request
         addresses = [
-            parse_host_address(text, allow_private=self._allow_private)
-            for text in request.addresses
+            parse_host_address(text, allow_private=self.allow_private) for text in request.addresses
         ]
         query = ReputationQuery(
             self._parse_domain(request.domain),
             tuple(dict.fromkeys(request.selectors)),
             tuple(dict.fromkeys(addresses)),
         )
-        offered = await self._tools.offer(call.caller.account_id)
-        found = await self._tools.reputation.compute(query, offered, is_refresh=request.refresh)
+        offered = await self.tools.offer(call.caller.account_id)
+        found = await self.tools.reputation.compute(query, offered, is_refresh=request.refresh)
         if not found.score.is_gradable:
             return json_reply(render_ungradable(found), UNDETERMINED)
         return json_reply(render_reputation(found))
@@ -261,11 +252,11 @@ class ToolRoutes:
         """GET /tools/domain."""
         domain = self._parse_domain(call.request.domain)
         selectors = tuple(dict.fromkeys(call.request.selectors))
-        offered = await self._tools.offer(call.caller.account_id)
-        report = await self._tools.domain.describe(
+        offered = await self.tools.offer(call.caller.account_id)
+        report = await self.tools.domain.describe(
             domain, selectors, offered, call.request.logo_selector
         )
         return json_reply(render_domain_report(report))
 
     def _parse_domain(self, text: str) -> str:
-        return parse_domain(text, allow_special_use=self._allow_special_use)
+        return parse_domain(text, allow_special_use=self.allow_special_use)

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from msgspec import Struct
+
 from mailcheck.api.domains.traffic import (
     TrafficOverview,
     TrafficSources,
@@ -41,11 +43,10 @@ SOURCES = Operation(
 )
 
 
-class TrafficRoutes:
+class TrafficRoutes(Struct, frozen=True, eq=False):
     """Handlers that parse parameters, call an operation and render its result."""
 
-    def __init__(self, traffic: ShowTraffic) -> None:
-        self._traffic = traffic
+    traffic: ShowTraffic
 
     def routes(self) -> list[Route[Any]]:
         """List the routes."""
@@ -57,13 +58,13 @@ class TrafficRoutes:
     async def senders(self, call: Call[GetTraffic]) -> Reply:
         """GET /traffic."""
         days, limit, page = call.request.days, call.request.limit, call.request.page
-        found = await self._traffic.senders(call.caller.account_id, days, limit, page)
-        return json_reply(render_traffic(found, page, is_on=self._traffic.is_on))
+        found = await self.traffic.senders(call.caller.account_id, days, limit, page)
+        return json_reply(render_traffic(found, page, is_on=self.traffic.is_on))
 
     async def sources(self, call: Call[GetTrafficSources]) -> Reply:
         """GET /traffic/sources."""
         asked = call.request
-        found = await self._traffic.sources(
+        found = await self.traffic.sources(
             call.caller.account_id, asked.domain.lower(), asked.days, asked.limit, asked.page
         )
         return json_reply(render_sources(found, asked.page))

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from msgspec import Struct
+
 from mailcheck.api.domains.watches import (
     DeletedWatch,
     KeptWatch,
@@ -196,12 +198,11 @@ ALERT_ACKNOWLEDGE = Operation(
 )
 
 
-class WatchRoutes:
+class WatchRoutes(Struct, frozen=True, eq=False):
     """Handlers that parse bodies, call an operation and render its result."""
 
-    def __init__(self, watches: ManageWatches, turns: CheckSlots) -> None:
-        self._watches = watches
-        self._turns = turns
+    watches: ManageWatches
+    turns: CheckSlots
 
     def routes(self) -> list[Route[Any]]:
         """List the routes."""
@@ -223,7 +224,7 @@ class WatchRoutes:
     async def create(self, call: Call[WatchToCreate]) -> Reply:
         """POST /watches."""
         request = call.request
-        created = await self._watches.create(
+        created = await self.watches.create(
             call.caller.account_id, request.target, request.settings
         )
         return json_reply(render_kept(created))
@@ -231,42 +232,42 @@ class WatchRoutes:
     async def create_many(self, call: Call[WatchesToCreate]) -> Reply:
         """POST /watches/many."""
         wanted = [(watch.target, watch.settings) for watch in call.request.watches]
-        outcomes = await self._watches.create_many(call.caller.account_id, wanted)
+        outcomes = await self.watches.create_many(call.caller.account_id, wanted)
         return json_reply(render_made([target for target, _ in wanted], outcomes))
 
     async def all(self, call: Call[ListPage]) -> Reply:
         """GET /watches."""
         account_id, request = call.caller.account_id, call.request
-        found = await self._watches.of_account(account_id, request.limit, request.offset)
-        return json_reply(render_page(found, await self._watches.open_alerts(account_id)))
+        found = await self.watches.of_account(account_id, request.limit, request.offset)
+        return json_reply(render_page(found, await self.watches.open_alerts(account_id)))
 
     async def show(self, call: Call[NoParameters]) -> Reply:
         """GET /watches/{watchId}."""
-        shown = await self._watches.show(call.caller.account_id, call.path["watch_id"])
+        shown = await self.watches.show(call.caller.account_id, call.path["watch_id"])
         return json_reply(render_shown(shown, call.received_at))
 
     async def change(self, call: Call[WatchChoice]) -> Reply:
         """PATCH /watches/{watchId}."""
         account_id, choice = call.caller.account_id, call.request
-        changed = await self._watches.change(account_id, call.path["watch_id"], choice.changed)
+        changed = await self.watches.change(account_id, call.path["watch_id"], choice.changed)
         return json_reply(render_kept(changed))
 
     async def delete(self, call: Call[NoParameters]) -> Reply:
         """DELETE /watches/{watchId}."""
-        await self._watches.delete(call.caller.account_id, call.path["watch_id"])
+        await self.watches.delete(call.caller.account_id, call.path["watch_id"])
         return json_reply(DeletedWatch(success=True, id=call.path["watch_id"]))
 
     async def run(self, call: Call[NoParameters]) -> Reply:
         """POST /watches/{watchId}/run."""
         account_id = call.caller.account_id
-        async with self._turns.held(account_id):
-            shown = await self._watches.run(account_id, call.path["watch_id"])
+        async with self.turns.held(account_id):
+            shown = await self.watches.run(account_id, call.path["watch_id"])
         return json_reply(render_shown(shown, call.received_at))
 
     async def history(self, call: Call[GetWatchHistory]) -> Reply:
         """GET /watches/{watchId}/history."""
         since = call.request.since
-        watch, history = await self._watches.history(
+        watch, history = await self.watches.history(
             call.caller.account_id, call.path["watch_id"], since
         )
         return json_reply(render_history(watch, history, since, call.received_at))
@@ -274,7 +275,7 @@ class WatchRoutes:
     async def table(self, call: Call[GetWatchHistory]) -> Reply:
         """GET /watches/{watchId}/history.csv."""
         since = call.request.since
-        watch, history = await self._watches.history(
+        watch, history = await self.watches.history(
             call.caller.account_id, call.path["watch_id"], since
         )
         name = f"history-{watch.target}.csv".replace(":", "-")
@@ -282,7 +283,7 @@ class WatchRoutes:
 
     async def acknowledge(self, call: Call[NoParameters]) -> Reply:
         """POST /watches/{watchId}/alerts/{alertId}/acknowledge."""
-        alert = await self._watches.acknowledge(
+        alert = await self.watches.acknowledge(
             call.caller.account_id, call.path["watch_id"], call.path["alert_id"]
         )
         return json_reply(render_alert(alert))

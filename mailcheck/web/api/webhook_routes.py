@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from msgspec import Struct
+
 from mailcheck.api.errors import Error
 from mailcheck.api.inbox.webhooks import (
     DeletedWebhook,
@@ -165,11 +167,10 @@ WEBHOOK_RESUME = Operation(
 )
 
 
-class WebhookRoutes:
+class WebhookRoutes(Struct, frozen=True, eq=False):
     """Handlers that parse bodies, call an operation and render its result."""
 
-    def __init__(self, webhooks: ManageWebhooks) -> None:
-        self._webhooks = webhooks
+    webhooks: ManageWebhooks
 
     def routes(self) -> list[Route[Any]]:
         """List the routes."""
@@ -188,7 +189,7 @@ class WebhookRoutes:
     async def create(self, call: Call[WebhookToCreate]) -> Reply:
         """POST /inbox/webhooks."""
         request = call.request
-        created = await self._webhooks.create(
+        created = await self.webhooks.create(
             call.caller.account_id,
             request.url,
             request.wanted,
@@ -199,24 +200,24 @@ class WebhookRoutes:
 
     async def all(self, call: Call[NoParameters]) -> Reply:
         """GET /inbox/webhooks."""
-        found = await self._webhooks.of_account(call.caller.account_id)
+        found = await self.webhooks.of_account(call.caller.account_id)
         return json_reply(render_webhooks(found))
 
     async def show(self, call: Call[NoParameters]) -> Reply:
         """GET /inbox/webhooks/{webhookId}."""
-        shown = await self._webhooks.show(call.caller.account_id, call.path["webhook_id"])
+        shown = await self.webhooks.show(call.caller.account_id, call.path["webhook_id"])
         return json_reply(render_shown(shown))
 
     async def delete(self, call: Call[NoParameters]) -> Reply:
         """DELETE /inbox/webhooks/{webhookId}."""
-        await self._webhooks.delete(
+        await self.webhooks.delete(
             call.caller.account_id, call.path["webhook_id"], call.caller.actor
         )
         return json_reply(DeletedWebhook(success=True, id=call.path["webhook_id"]))
 
     async def rotate(self, call: Call[NoParameters]) -> Reply:
         """POST /inbox/webhooks/{webhookId}/secret."""
-        rotated = await self._webhooks.rotate(
+        rotated = await self.webhooks.rotate(
             call.caller.account_id, call.path["webhook_id"], call.caller.actor
         )
         return json_reply(render_rotated(rotated))
@@ -224,7 +225,7 @@ class WebhookRoutes:
     async def test(self, call: Call[WebhookTest]) -> Reply:
         """POST /inbox/webhooks/{webhookId}/test."""
         event, message_id = call.request.event, call.request.message_id
-        delivery = await self._webhooks.test(
+        delivery = await self.webhooks.test(
             call.caller.account_id,
             call.path["webhook_id"],
             None if event is None else EventKind(event),
@@ -234,12 +235,12 @@ class WebhookRoutes:
 
     async def replay(self, call: Call[WebhookReplay]) -> Reply:
         """POST /inbox/webhooks/{webhookId}/replay."""
-        restarted = await self._webhooks.restart(
+        restarted = await self.webhooks.restart(
             call.caller.account_id, call.path["webhook_id"], call.request.after
         )
         return json_reply(render_webhook(restarted))
 
     async def resume(self, call: Call[NoParameters]) -> Reply:
         """POST /inbox/webhooks/{webhookId}/resume."""
-        restarted = await self._webhooks.restart(call.caller.account_id, call.path["webhook_id"])
+        restarted = await self.webhooks.restart(call.caller.account_id, call.path["webhook_id"])
         return json_reply(render_webhook(restarted))

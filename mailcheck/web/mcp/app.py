@@ -8,6 +8,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from msgspec import Struct
+
 from mailcheck.api.mcp.cards import (
     MessageCard,
     ReportCard,
@@ -39,20 +41,13 @@ def read_card() -> JsonObject:
     return {"contents": [{**content, "_meta": {"ui": {"prefersBorder": True}}}]}
 
 
-class AppTools:
+class AppTools(Struct, frozen=True, eq=False):
     """The tools that only the App calls."""
 
-    def __init__(
-        self,
-        read: ReadInbox,
-        show: ShowMessage,
-        tests: DeliverabilityOperations,
-        domain: str,
-    ) -> None:
-        self._read = read
-        self._show = show
-        self._tests = tests
-        self._domain = domain
+    read: ReadInbox
+    show: ShowMessage
+    tests: DeliverabilityOperations
+    domain: str
 
     def tools(self) -> list[Tool[Any]]:
         """List the tools."""
@@ -85,19 +80,19 @@ class AppTools:
 
     async def view_message(self, call: ToolCall[MessageArguments]) -> ToolResult:
         """Return a message with its sanitised HTML."""
-        message_id = await self._read.id_of(call.caller, call.request.id)
-        message = await self._read.message(call.caller.account_id, message_id)
+        message_id = await self.read.id_of(call.caller, call.request.id)
+        message = await self.read.message(call.caller.account_id, message_id)
         document = ""
         if message.content.html:
-            safe = await self._show.html(message, allows_remote=False)
+            safe = await self.show.html(message, allows_remote=False)
             document = standalone_document(safe, message.summary.header.subject)
         return _for_app(render_message_card(message, document, call.urls))
 
     async def view_report(self, call: ToolCall[ReportCardArguments]) -> ToolResult:
         """Return the report of a test, or its status."""
         test_id = DeliverabilityTestId(call.request.test_id)
-        found = await self._tests.manage.one(call.caller.account_id, test_id)
-        return _for_app(render_report_card(found, self._domain, call.urls))
+        found = await self.tests.manage.one(call.caller.account_id, test_id)
+        return _for_app(render_report_card(found, self.domain, call.urls))
 
 
 def _for_app(structured: Shape) -> ToolResult:

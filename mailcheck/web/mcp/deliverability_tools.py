@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from msgspec import Struct
+
 from mailcheck.api.mcp.deliverability import (
     GenerateResult,
     LongTestWaitArguments,
@@ -36,12 +38,11 @@ WAIT_FOR_TEST = (
 )
 
 
-class DeliverabilityTools:
+class DeliverabilityTools(Struct, frozen=True, eq=False):
     """Tools that parse arguments, call an operation and render its result."""
 
-    def __init__(self, operations: DeliverabilityOperations, domain: str) -> None:
-        self._operations = operations
-        self._domain = domain
+    operations: DeliverabilityOperations
+    domain: str
 
     def tools(self) -> list[Tool[Any]]:
         """List the tools."""
@@ -78,12 +79,12 @@ class DeliverabilityTools:
 
     async def generate_test(self, call: ToolCall[NoParameters]) -> ToolResult:
         """Create a test."""
-        test = await self._operations.manage.create(call.caller.account_id)
-        return as_json_text(render_generated(test, self._domain))
+        test = await self.operations.manage.create(call.caller.account_id)
+        return as_json_text(render_generated(test, self.domain))
 
     async def wait_for_test(self, call: ToolCall[WaitForTestArguments]) -> ToolResult:
         """Wait for the end of a test."""
         test_id, timeout = call.request.test_id, call.left_of(call.request.timeout)
         call.announce(timeout, "waiting for the mail and its report")
-        found = await self._operations.wait.wait(call.caller, test_id, timeout)
-        return as_fenced_json(render_test_wait(found, self._domain, call.urls), call.fence)
+        found = await self.operations.wait.wait(call.caller, test_id, timeout)
+        return as_fenced_json(render_test_wait(found, self.domain, call.urls), call.fence)

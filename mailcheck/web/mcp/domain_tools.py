@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from msgspec import Struct
+
 from mailcheck.api.mcp.domains import (
     MOST_SENDERS,
     BlocklistsResult,
@@ -69,21 +71,13 @@ LIST_WATCHES = "List watched domains and addresses, and open alerts."
 GET_WATCH = "Get the problems, open alerts and recent changes of a watched domain or address."
 
 
-class AgentDomainTools:
+class AgentDomainTools(Struct, frozen=True, eq=False):
     """Tools that parse arguments, call an operation and render its result."""
 
-    def __init__(
-        self,
-        operations: DomainTools,
-        turns: CheckSlots,
-        *,
-        allow_special_use: bool,
-        allow_private: bool,
-    ) -> None:
-        self._operations = operations
-        self._turns = turns
-        self._allow_special_use = allow_special_use
-        self._allow_private = allow_private
+    operations: DomainTools
+    turns: CheckSlots
+    allow_special_use: bool
+    allow_private: bool
 
     def tools(self) -> list[Tool[Any]]:
         """List the tools."""
@@ -127,38 +121,38 @@ class AgentDomainTools:
         """Score a domain, with the fix for each problem."""
         request = call.request
         query = ReputationQuery(
-            parse_domain(request.domain, allow_special_use=self._allow_special_use),
+            parse_domain(request.domain, allow_special_use=self.allow_special_use),
             () if request.selector is None else (request.selector,),
             ()
             if request.ip is None
-            else (parse_host_address(request.ip, allow_private=self._allow_private),),
+            else (parse_host_address(request.ip, allow_private=self.allow_private),),
         )
         call.announce(DEADLINE, "querying name servers, mail hosts and blocklists")
-        async with self._turns.held(call.caller.account_id):
-            offered = await self._operations.offer(call.caller.account_id)
+        async with self.turns.held(call.caller.account_id):
+            offered = await self.operations.offer(call.caller.account_id)
             found, report = await run_all(
-                self._operations.reputation.compute(query, offered),
-                self._operations.domain.describe(query.domain, query.selectors, offered),
+                self.operations.reputation.compute(query, offered),
+                self.operations.domain.describe(query.domain, query.selectors, offered),
             )
         shape = render_domain_check(found, report)
         return as_fenced_json(shape, call.fence)
 
     async def check_mx(self, call: ToolCall[MxRequest]) -> ToolResult:
         """Check the mail hosts, SPF and DMARC of a domain."""
-        domain = parse_domain(call.request.domain, allow_special_use=self._allow_special_use)
-        offered = await self._operations.offer(call.caller.account_id)
-        shape = render_mx(await self._operations.mx.check(domain, offered))
+        domain = parse_domain(call.request.domain, allow_special_use=self.allow_special_use)
+        offered = await self.operations.offer(call.caller.account_id)
+        shape = render_mx(await self.operations.mx.check(domain, offered))
         return as_fenced_json(shape, call.fence)
 
     async def check_blocklists(self, call: ToolCall[BlocklistRequest]) -> ToolResult:
         """Query the blocklists."""
         query = parse_blocklist_query(
             call.request.query,
-            allow_special_use=self._allow_special_use,
-            allow_private=self._allow_private,
+            allow_special_use=self.allow_special_use,
+            allow_private=self.allow_private,
         )
-        async with self._turns.held(call.caller.account_id):
-            check = await self._operations.blocklists.check(query)
+        async with self.turns.held(call.caller.account_id):
+            check = await self.operations.blocklists.check(query)
         shape = render_listings(check)
         return as_fenced_json(shape, call.fence)
 
@@ -221,11 +215,10 @@ class ReportTools:
         return as_fenced_json(shape, call.fence)
 
 
-class WatchTools:
+class WatchTools(Struct, frozen=True, eq=False):
     """Tools that parse arguments, call an operation and render its result."""
 
-    def __init__(self, watches: ManageWatches) -> None:
-        self._watches = watches
+    watches: ManageWatches
 
     def tools(self) -> list[Tool[Any]]:
         """List the tools."""
@@ -255,15 +248,15 @@ class WatchTools:
     async def list_watches(self, call: ToolCall[NoParameters]) -> ToolResult:
         """List the first page of the account's watches."""
         account_id = call.caller.account_id
-        page = await self._watches.of_account(account_id, LARGEST_PAGE)
-        alerts = await self._watches.open_alerts(account_id)
+        page = await self.watches.of_account(account_id, LARGEST_PAGE)
+        alerts = await self.watches.open_alerts(account_id)
         shape = render_watches(page, alerts)
         return as_fenced_json(shape, call.fence)
 
     async def get_watch(self, call: ToolCall[GetWatchArguments]) -> ToolResult:
         """Return a watch with its newest changes."""
         account_id, watch_id = call.caller.account_id, call.request.watch_id
-        shown = await self._watches.show(account_id, watch_id)
-        _, history = await self._watches.history(account_id, watch_id)
+        shown = await self.watches.show(account_id, watch_id)
+        _, history = await self.watches.history(account_id, watch_id)
         shape = render_one(shown, history, call.received_at)
         return as_fenced_json(shape, call.fence)

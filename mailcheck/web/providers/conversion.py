@@ -132,15 +132,14 @@ class RequestSize:
             )
 
 
-class Conversion:
+class Conversion(Struct, frozen=True, eq=False):
     """Turns requests into mails, in a process that reads no mail and whose memory is limited.
 
     Accounts take turns. A request that takes too long or needs too much memory delays only those
     of other senders.
     """
 
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
+    worker: Worker
 
     async def run(self, call: Callable[[], Result], account_id: AccountId) -> Result:
         """Return the result of a conversion.
@@ -148,7 +147,7 @@ class Conversion:
         :raises MailTooLarge: it takes too long, or needs too much memory.
         """
         try:
-            return await self._worker.run(call, account_id)
+            return await self.worker.run(call, account_id)
         except (WorkTooSlow, WorkerDied, MemoryError):
             raise MailTooLarge(
                 "the request is too large: send fewer or smaller mails at once"

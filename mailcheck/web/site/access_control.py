@@ -55,22 +55,14 @@ class Identifier(Protocol):
         """
 
 
-class AccessControl:
+class AccessControl(Struct, frozen=True, eq=False):
     """Authenticates each request, and counts it against the rate limits."""
 
-    def __init__(
-        self,
-        authenticator: Identifier,
-        meter: RequestMeter,
-        addresses: ClientAddresses,
-        anonymous_per_day: Callable[[], int],
-        journal: AccessJournal,
-    ) -> None:
-        self._authenticator = authenticator
-        self._meter = meter
-        self._addresses = addresses
-        self._journal = journal
-        self._anonymous_per_day = anonymous_per_day
+    authenticator: Identifier
+    meter: RequestMeter
+    addresses: ClientAddresses
+    anonymous_per_day: Callable[[], int]
+    journal: AccessJournal
 
     async def check(
         self, request: Request, read_key: Callable[[], str] | None = None
@@ -88,31 +80,31 @@ class AccessControl:
         """Authenticate a request. A request without a valid key is counted by address."""
         try:
             secret = api_key_of(request) if read_key is None else read_key()
-            client = counting_key(self._addresses.client_ip(request))
-            return await self._authenticator.identify(secret, client)
+            client = counting_key(self.addresses.client_ip(request))
+            return await self.authenticator.identify(secret, client)
         except (InvalidCredentials, StoreUnavailable) as failure:
             return await self._deny(request, failure)
 
     async def count(self, caller: Caller) -> Allowed | Denied:
         """Count a request of an authenticated caller against its limits."""
-        usage = await self._meter.count(key_subject(caller.key_id), caller.limits)
+        usage = await self.meter.count(key_subject(caller.key_id), caller.limits)
         if usage.exhausted is not None:
-            return Denied(usage, self._meter.refusal(usage, caller.limits, is_of_key=True))
+            return Denied(usage, self.meter.refusal(usage, caller.limits, is_of_key=True))
         return Allowed(usage, caller)
 
     async def remaining(self, caller: Caller) -> Allowed:
         """Return what remains of a caller's limits, for a request that is not counted."""
-        return Allowed(await self._meter.peek(key_subject(caller.key_id), caller.limits), caller)
+        return Allowed(await self.meter.peek(key_subject(caller.key_id), caller.limits), caller)
 
     def _anonymous_limits(self) -> RequestLimits:
-        return RequestLimits(ANONYMOUS_PER_MINUTE, self._anonymous_per_day())
+        return RequestLimits(ANONYMOUS_PER_MINUTE, self.anonymous_per_day())
 
     async def anonymous_usage(self, request: Request) -> Usage:
         """Return what remains for the client's address, for a request that needs no key."""
-        return await self._meter.peek(self._address_subject(request), self._anonymous_limits())
+        return await self.meter.peek(self._address_subject(request), self._anonymous_limits())
 
     def _address_subject(self, request: Request) -> Key:
-        client = counting_key(self._addresses.client_ip(request))
+        client = counting_key(self.addresses.client_ip(request))
         return key_of("requests from address", client)
 
     async def _deny(
@@ -120,11 +112,11 @@ class AccessControl:
     ) -> Denied:
         """Count a request without a valid key against the limits of its address."""
         if isinstance(failure, InvalidCredentials):
-            client_ip = self._addresses.client_ip(request)
-            self._journal.note_failed_access("key", client_ip, str(failure))
-        usage = await self._meter.count(self._address_subject(request), self._anonymous_limits())
+            client_ip = self.addresses.client_ip(request)
+            self.journal.note_failed_access("key", client_ip, str(failure))
+        usage = await self.meter.count(self._address_subject(request), self._anonymous_limits())
         if usage.exhausted is not None and isinstance(failure, InvalidCredentials):
-            return Denied(usage, self._meter.refusal(usage, self._anonymous_limits()))
+            return Denied(usage, self.meter.refusal(usage, self._anonymous_limits()))
         return Denied(usage, failure)
 
 

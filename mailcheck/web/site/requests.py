@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence, Sized
 from ipaddress import IPv4Network, IPv6Network
 from typing import Any
 
+from msgspec import Struct
 from twisted.internet.interfaces import IPushProducer
 from twisted.python.failure import Failure
 from twisted.web.http import NO_BODY_CODES
@@ -226,15 +227,14 @@ LOCAL_PEER = "127.0.0.1"
 SCHEMES = frozenset({"http", "https"})
 
 
-class ClientAddresses:
+class ClientAddresses(Struct, eq=False):
     """Determines the addresses of clients. Only the headers of trusted proxies are used.
 
     Proxies append to the headers, so lists are read from the end. ``trusted_proxies`` may be
     changed.
     """
 
-    def __init__(self, trusted_proxies: Sequence[Network]) -> None:
-        self.trusted_proxies = trusted_proxies
+    trusted_proxies: Sequence[Network]
 
     def client_ip(self, request: Request) -> str:
         """Return the client's address: the last one that is not a trusted proxy."""
@@ -280,7 +280,7 @@ def _elements_of(request: Request, name: bytes) -> list[str]:
 _HOST = re.compile(r"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
 
 
-class RequestUrls:
+class RequestUrls(Struct, frozen=True, eq=False):
     """The public URLs of the service: the configured one, or the one that a request used.
 
     Without a configured URL, the scheme is taken from a trusted proxy, and the name from
@@ -288,16 +288,13 @@ class RequestUrls:
     not trusted, and the default is used.
     """
 
-    def __init__(
-        self, urls: PublicUrls, addresses: ClientAddresses, *, is_configured: bool
-    ) -> None:
-        self.default = urls
-        self._addresses = addresses
-        self._is_configured = is_configured
+    default: PublicUrls
+    addresses: ClientAddresses
+    is_configured: bool
 
     def of(self, request: Request) -> PublicUrls:
         """Return the URLs for the response to a request."""
-        scheme = None if self._is_configured else self._addresses.client_scheme(request)
+        scheme = None if self.is_configured else self.addresses.client_scheme(request)
         hosts = header_values(request, b"Host")
         if scheme is None or len(hosts) != 1 or _HOST.fullmatch(hosts[0]) is None:
             return self.default
