@@ -14,20 +14,17 @@ streams become ready together after any busy period, and HTTP is not bounded. Pa
 connection after a packet was not measured. It would cost two system calls and a delayed call for
 each packet.
 
-A bounded iteration needs three things for which `EPollReactor` has no public names: ``_poller``,
-the epoll object, which the main reactor watches and which is polled for a few sockets at a time;
-``_selectables``, the sockets by descriptor; and ``_doReadOrWrite``, which serves one of them. An
-own reactor would have to repeat how Twisted closes connections.
-`tests/test_private_names.py` fails when Twisted changes one of the names.
+A bounded iteration polls a few sockets at a time, and serves each. Twisted has no public names for
+either, so `OpenReactor` gives them some.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 from twisted.internet.base import DelayedCall
-from twisted.internet.epollreactor import EPollReactor
-from twisted.python import log
 from twisted.python.failure import Failure
+
+from mailcheck.connections.twisted_private import OpenReactor
 
 TURN = 0.0003
 """Maximum seconds for each iteration of the main reactor. Other ready sockets wait for the next
@@ -37,7 +34,7 @@ AT_A_TIME = 2
 """Number of sockets that are served between two checks of the clock."""
 
 
-class ShortTurns(EPollReactor):
+class ShortTurns(OpenReactor):
     """A reactor for sockets of one kind, which is a single descriptor in the main reactor.
 
     Sockets are served in the order in which they became ready. Timers and threads belong to
@@ -77,11 +74,7 @@ class ShortTurns(EPollReactor):
         """Return the main reactor's thread pool."""
         return self._main.getThreadPool()
 
-    # The interface for the main reactor.
-
-    def fileno(self) -> int:
-        """Return the descriptor that is readable while any socket is ready."""
-        return int(self._poller.fileno())
+    # The interface for the main reactor, with `fileno`.
 
     def logPrefix(self) -> str:  # noqa: N802
         """Return the name for log messages."""
@@ -90,11 +83,9 @@ class ShortTurns(EPollReactor):
     def doRead(self) -> None:  # noqa: N802
         """Serve ready sockets for a bounded time."""
         end = self.seconds() + TURN
-        while ready := self._poller.poll(0, AT_A_TIME):
-            for descriptor, event in ready:
-                socket = self._selectables.get(descriptor)
-                if socket is not None:  # it may have been closed by the one before
-                    log.callWithLogger(socket, self._doReadOrWrite, socket, descriptor, event)
+        while ready := self.ready(AT_A_TIME):
+            for descriptor, events in ready:
+                self.serve(descriptor, events)
             if self.seconds() >= end:
                 return
 

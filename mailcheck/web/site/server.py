@@ -38,6 +38,7 @@ from twisted.web.server import Request, Site
 from zope.interface import implementer
 
 from mailcheck.api.urls import API_PATH, MCP_PATH
+from mailcheck.connections.twisted_private import OpenHttpChannel
 from mailcheck.core.memory.client_limits import ConnectionCounts, ConnectionLimits
 from mailcheck.core.memory.instruments import SECONDS, Distribution, Labels, Tally
 from mailcheck.core.network_addresses import parse_ip_address
@@ -56,7 +57,6 @@ from mailcheck.web.site.requests import (
     PacedRequest,
     ResponseBuffers,
 )
-from mailcheck.web.site.twisted_private import OpenHttpChannel
 
 SERVER = b"mailcheck"
 """The Server header. It does not reveal the version."""
