@@ -33,8 +33,6 @@ from mailcheck.smtp.protocol import MailProtocol, Verb, require_no_argument
 from mailcheck.smtp.replies import reply_lines
 from mailcheck.smtp.transaction import Stage, Transaction
 
-# AUTH (RFC 4954). The password is an API key, or name and password are those of an account.
-
 _CANCEL = b"*"
 _EMPTY = b"="  # an initial response that is present but empty, RFC 4954 4
 
@@ -43,6 +41,182 @@ _ASK_FOR_USER_NAME = b"334 VXNlcm5hbWU6\r\n"  # "Username:", which all clients e
 _ASK_FOR_PASSWORD = b"334 UGFzc3dvcmQ6\r\n"  # "Password:"
 
 HandleResponse = Callable[[MailProtocol, bytes], None]
+
+XCLIENT_ATTRIBUTES = ("NAME", "ADDR", "PORT", "PROTO", "HELO", "LOGIN")
+XFORWARD_ATTRIBUTES = ("NAME", "ADDR", "PORT", "PROTO", "HELO", "IDENT", "SOURCE")
+
+_UNKNOWN = frozenset({"[UNAVAILABLE]", "[TEMPUNAVAIL]"})
+_IPV6_PREFIX = "IPV6:"
+_MAX_VALUE = 255
+
+_XTEXT_OCTET = re.compile(r"\+([0-9A-F]{2})")  # RFC 3461 4
+_VALUE = re.compile(r"[!-~]+")  # neither spaces nor controls after decoding
+
+Attributes = Mapping[str, str | None]
+
+_HELP = replies.reply_lines(
+    214,
+    [
+        "2.0.0 Commands: EHLO HELO MAIL RCPT DATA BDAT RSET NOOP QUIT",
+        "2.0.0 VRFY HELP STARTTLS AUTH",
+        "2.0.0 See RFC 5321 for their syntax",
+    ],
+)
+
+
+def ehlo(connection: MailProtocol, argument: bytes) -> None:
+    """Start or restart the session, and list the extensions (RFC 5321 4.1.1.1)."""
+    settings, client = connection.settings, connection.client
+    client.set_helo_name(parse_helo(argument), is_extended=True)
+    connection.end_transaction()
+    offers = [
+        settings.host_name,
+        f"SIZE {connection.limits.message_size}",
+        "8BITMIME",
+        "SMTPUTF8",
+        "PIPELINING",
+        "CHUNKING",
+        "ENHANCEDSTATUSCODES",
+        "HELP",
+    ]
+    if client.tls is None and settings.tls_for(client.claimed_ip) is not None:
+        offers.append("STARTTLS")
+    if settings.is_submission and may_authenticate(connection):
+        offers.append(f"AUTH {' '.join(MECHANISMS)}")
+    if may_override_client(connection):
+        offers.append(f"XCLIENT {' '.join(XCLIENT_ATTRIBUTES)}")
+        offers.append(f"XFORWARD {' '.join(XFORWARD_ATTRIBUTES)}")
+    connection.reply(reply_lines(250, offers))
+
+
+def helo(connection: MailProtocol, argument: bytes) -> None:
+    """Start or restart the session without extensions."""
+    connection.client.set_helo_name(parse_helo(argument), is_extended=False)
+    connection.end_transaction()
+    connection.reply(reply_lines(250, [connection.settings.host_name]))
+
+
+def mail(connection: MailProtocol, argument: bytes) -> None:
+    """Begin a transaction (RFC 5321 4.1.1.2)."""
+    client = connection.client
+    if not client.helo_name:
+        raise CommandError(replies.HELO_FIRST)
+    if connection.transaction is not None:
+        raise CommandError(replies.MAIL_IS_OPEN)
+    settings = connection.settings
+    is_auth_required = settings.is_submission and not settings.is_auth_optional
+    if is_auth_required and client.account_id is None:
+        raise CommandError(replies.AUTH_REQUIRED)
+    command = parse_mail(argument, has_auth=connection.settings.is_submission)
+    if command.size > connection.limits.message_size:
+        raise CommandError(replies.MESSAGE_TOO_LARGE)
+    connection.transaction = Transaction(
+        client.session(), command.envelope_sender, is_utf8=command.is_utf8
+    )
+    connection.receiver.traffic.note_progress(connection.transaction)
+    connection.transcript.begin_mail()
+    connection.reply(replies.SENDER_OK)
+
+
+def rcpt(connection: MailProtocol, argument: bytes) -> None:
+    """Add a recipient, if it has an inbox here (RFC 5321 4.1.1.3)."""
+    transaction = connection.transaction
+    if transaction is None:
+        raise CommandError(replies.MAIL_FIRST)
+    if transaction.stage is not Stage.ENVELOPE:  # RFC 3030 2: no RCPT after BDAT
+        raise CommandError(replies.BDAT_IS_OPEN)
+    mailbox = parse_rcpt(argument, is_utf8=transaction.is_utf8)
+    address = mailbox.folded
+    if address in transaction.recipients:
+        connection.reply(replies.RECIPIENT_OK)
+        return
+    if len(transaction.recipients) >= connection.limits.recipients:
+        connection.reply(replies.TOO_MANY_RECIPIENTS)
+        return
+
+    def accept(recipient: Recipient) -> None:
+        transaction.recipients[address] = recipient
+        connection.reply(replies.RECIPIENT_OK)
+
+    connection.call(
+        partial(
+            connection.receiver.accept_recipient,
+            transaction.session,
+            transaction.envelope_sender,
+            mailbox,
+        ),
+        accept,
+        partial(_refuse, connection),
+    )
+
+
+def _refuse(connection: MailProtocol, failure: Failure) -> Deferred[None] | None:
+    """Reject a recipient, possibly after a delay."""
+    line = connection.failure_reply(failure)
+    return connection.reject_slowly(line, is_guess=isinstance(failure.value, RecipientUnknown))
+
+
+def starttls(connection: MailProtocol, argument: bytes) -> None:
+    """Start TLS.
+
+    Input after the command was sent in plaintext, perhaps by an attacker (CVE-2011-0411). It is
+    discarded.
+    """
+    client = connection.client
+    if client.tls is not None:
+        raise CommandError(replies.TLS_IS_ON)
+    certificate = connection.settings.tls_for(client.claimed_ip)
+    if certificate is None:
+        raise CommandError(replies.NOT_IMPLEMENTED)
+    require_no_argument(argument)
+    if connection.has_more_input:
+        connection.drop_input()
+        raise CommandError(replies.INPUT_BEFORE_TLS)
+    connection.reply(replies.READY_FOR_TLS)
+    connection.start_tls(certificate)
+
+
+def rset(connection: MailProtocol, argument: bytes) -> None:
+    """Discard the current transaction (RFC 5321 4.1.1.5)."""
+    require_no_argument(argument)
+    connection.end_transaction()
+    connection.reply(replies.OK)
+
+
+def noop(connection: MailProtocol, argument: bytes) -> None:
+    """Do nothing; an argument is allowed (RFC 5321 4.1.1.9)."""
+    connection.reply(replies.OK)
+
+
+def vrfy(connection: MailProtocol, argument: bytes) -> None:
+    """Reply with 252, which does not disclose whether an inbox exists (RFC 5321 3.5.3)."""
+    if not argument:
+        raise CommandError(replies.NOTHING_TO_VERIFY)
+    connection.reply(replies.CANNOT_VERIFY)
+
+
+def help_(connection: MailProtocol, argument: bytes) -> None:
+    """List the commands."""
+    connection.reply(_HELP)
+
+
+def quit_(connection: MailProtocol, argument: bytes) -> None:
+    """Say goodbye and close the connection."""
+    require_no_argument(argument)
+    connection.close_with(replies.BYE)
+
+
+def not_implemented(connection: MailProtocol, argument: bytes) -> None:
+    """Reject a command that other servers implement."""
+    raise CommandError(replies.NOT_IMPLEMENTED)
+
+
+def http(connection: MailProtocol, argument: bytes) -> None:
+    """Disconnect a browser, so that no line of its request is taken for a command."""
+    connection.half_close_with(replies.NO_HTTP)
+
+
+# AUTH (RFC 4954). The password is an API key, or name and password are those of an account.
 
 
 def may_authenticate(connection: MailProtocol) -> bool:
@@ -163,18 +337,6 @@ def _check(connection: MailProtocol, credentials: PlainCredentials) -> None:
 # XCLIENT_README and XFORWARD_README. The address, the HELO name and the protocol of the client are
 # used; the other attributes are ignored.
 
-XCLIENT_ATTRIBUTES = ("NAME", "ADDR", "PORT", "PROTO", "HELO", "LOGIN")
-XFORWARD_ATTRIBUTES = ("NAME", "ADDR", "PORT", "PROTO", "HELO", "IDENT", "SOURCE")
-
-_UNKNOWN = frozenset({"[UNAVAILABLE]", "[TEMPUNAVAIL]"})
-_IPV6_PREFIX = "IPV6:"
-_MAX_VALUE = 255
-
-_XTEXT_OCTET = re.compile(r"\+([0-9A-F]{2})")  # RFC 3461 4
-_VALUE = re.compile(r"[!-~]+")  # neither spaces nor controls after decoding
-
-Attributes = Mapping[str, str | None]
-
 
 def may_override_client(connection: MailProtocol) -> bool:
     """Return whether the host that connected is trusted, by its real address."""
@@ -255,168 +417,6 @@ def _read_address(value: str | None) -> str | None:
         value = value[len(_IPV6_PREFIX) :]
     address = parse_ip_address(value)
     return None if address is None else str(address)
-
-
-_HELP = replies.reply_lines(
-    214,
-    [
-        "2.0.0 Commands: EHLO HELO MAIL RCPT DATA BDAT RSET NOOP QUIT",
-        "2.0.0 VRFY HELP STARTTLS AUTH",
-        "2.0.0 See RFC 5321 for their syntax",
-    ],
-)
-
-
-def rset(connection: MailProtocol, argument: bytes) -> None:
-    """Discard the current transaction (RFC 5321 4.1.1.5)."""
-    require_no_argument(argument)
-    connection.end_transaction()
-    connection.reply(replies.OK)
-
-
-def noop(connection: MailProtocol, argument: bytes) -> None:
-    """Do nothing; an argument is allowed (RFC 5321 4.1.1.9)."""
-    connection.reply(replies.OK)
-
-
-def vrfy(connection: MailProtocol, argument: bytes) -> None:
-    """Reply with 252, which does not disclose whether an inbox exists (RFC 5321 3.5.3)."""
-    if not argument:
-        raise CommandError(replies.NOTHING_TO_VERIFY)
-    connection.reply(replies.CANNOT_VERIFY)
-
-
-def help_(connection: MailProtocol, argument: bytes) -> None:
-    """List the commands."""
-    connection.reply(_HELP)
-
-
-def quit_(connection: MailProtocol, argument: bytes) -> None:
-    """Say goodbye and close the connection."""
-    require_no_argument(argument)
-    connection.close_with(replies.BYE)
-
-
-def not_implemented(connection: MailProtocol, argument: bytes) -> None:
-    """Reject a command that other servers implement."""
-    raise CommandError(replies.NOT_IMPLEMENTED)
-
-
-def http(connection: MailProtocol, argument: bytes) -> None:
-    """Disconnect a browser, so that no line of its request is taken for a command."""
-    connection.half_close_with(replies.NO_HTTP)
-
-
-def ehlo(connection: MailProtocol, argument: bytes) -> None:
-    """Start or restart the session, and list the extensions (RFC 5321 4.1.1.1)."""
-    settings, client = connection.settings, connection.client
-    client.set_helo_name(parse_helo(argument), is_extended=True)
-    connection.end_transaction()
-    offers = [
-        settings.host_name,
-        f"SIZE {connection.limits.message_size}",
-        "8BITMIME",
-        "SMTPUTF8",
-        "PIPELINING",
-        "CHUNKING",
-        "ENHANCEDSTATUSCODES",
-        "HELP",
-    ]
-    if client.tls is None and settings.tls_for(client.claimed_ip) is not None:
-        offers.append("STARTTLS")
-    if settings.is_submission and may_authenticate(connection):
-        offers.append(f"AUTH {' '.join(MECHANISMS)}")
-    if may_override_client(connection):
-        offers.append(f"XCLIENT {' '.join(XCLIENT_ATTRIBUTES)}")
-        offers.append(f"XFORWARD {' '.join(XFORWARD_ATTRIBUTES)}")
-    connection.reply(reply_lines(250, offers))
-
-
-def helo(connection: MailProtocol, argument: bytes) -> None:
-    """Start or restart the session without extensions."""
-    connection.client.set_helo_name(parse_helo(argument), is_extended=False)
-    connection.end_transaction()
-    connection.reply(reply_lines(250, [connection.settings.host_name]))
-
-
-def mail(connection: MailProtocol, argument: bytes) -> None:
-    """Begin a transaction (RFC 5321 4.1.1.2)."""
-    client = connection.client
-    if not client.helo_name:
-        raise CommandError(replies.HELO_FIRST)
-    if connection.transaction is not None:
-        raise CommandError(replies.MAIL_IS_OPEN)
-    settings = connection.settings
-    is_auth_required = settings.is_submission and not settings.is_auth_optional
-    if is_auth_required and client.account_id is None:
-        raise CommandError(replies.AUTH_REQUIRED)
-    command = parse_mail(argument, has_auth=connection.settings.is_submission)
-    if command.size > connection.limits.message_size:
-        raise CommandError(replies.MESSAGE_TOO_LARGE)
-    connection.transaction = Transaction(
-        client.session(), command.envelope_sender, is_utf8=command.is_utf8
-    )
-    connection.receiver.traffic.note_progress(connection.transaction)
-    connection.transcript.begin_mail()
-    connection.reply(replies.SENDER_OK)
-
-
-def rcpt(connection: MailProtocol, argument: bytes) -> None:
-    """Add a recipient, if it has an inbox here (RFC 5321 4.1.1.3)."""
-    transaction = connection.transaction
-    if transaction is None:
-        raise CommandError(replies.MAIL_FIRST)
-    if transaction.stage is not Stage.ENVELOPE:  # RFC 3030 2: no RCPT after BDAT
-        raise CommandError(replies.BDAT_IS_OPEN)
-    mailbox = parse_rcpt(argument, is_utf8=transaction.is_utf8)
-    address = mailbox.folded
-    if address in transaction.recipients:
-        connection.reply(replies.RECIPIENT_OK)
-        return
-    if len(transaction.recipients) >= connection.limits.recipients:
-        connection.reply(replies.TOO_MANY_RECIPIENTS)
-        return
-
-    def accept(recipient: Recipient) -> None:
-        transaction.recipients[address] = recipient
-        connection.reply(replies.RECIPIENT_OK)
-
-    connection.call(
-        partial(
-            connection.receiver.accept_recipient,
-            transaction.session,
-            transaction.envelope_sender,
-            mailbox,
-        ),
-        accept,
-        partial(_refuse, connection),
-    )
-
-
-def _refuse(connection: MailProtocol, failure: Failure) -> Deferred[None] | None:
-    """Reject a recipient, possibly after a delay."""
-    line = connection.failure_reply(failure)
-    return connection.reject_slowly(line, is_guess=isinstance(failure.value, RecipientUnknown))
-
-
-def starttls(connection: MailProtocol, argument: bytes) -> None:
-    """Start TLS.
-
-    Input after the command was sent in plaintext, perhaps by an attacker (CVE-2011-0411). It is
-    discarded.
-    """
-    client = connection.client
-    if client.tls is not None:
-        raise CommandError(replies.TLS_IS_ON)
-    certificate = connection.settings.tls_for(client.claimed_ip)
-    if certificate is None:
-        raise CommandError(replies.NOT_IMPLEMENTED)
-    require_no_argument(argument)
-    if connection.has_more_input:
-        connection.drop_input()
-        raise CommandError(replies.INPUT_BEFORE_TLS)
-    connection.reply(replies.READY_FOR_TLS)
-    connection.start_tls(certificate)
 
 
 VERBS: Mapping[bytes, Verb] = {
