@@ -14,10 +14,10 @@ from twisted.web.server import Site
 
 from mailcheck.assembly.checks import Resolvers
 from mailcheck.assembly.daemon import build_daemon
+from mailcheck.assembly.doors.web import build_web
 from mailcheck.assembly.inbox import build_receiver
 from mailcheck.assembly.runtime import Outside, open_runtime, time_and_chance_of
 from mailcheck.assembly.scoring import FilterParts
-from mailcheck.assembly.web import build_web
 from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import AccountsOptions, Config, StorageOptions
 from mailcheck.core.accounts import Account

@@ -16,9 +16,10 @@ from mailcheck.assembly.inbox import (
     build_receiver,
     default_quota,
 )
-from mailcheck.assembly.reports import ReportParts, TrafficParts, build_reports, build_traffic
+from mailcheck.assembly.reports import ReportParts, build_reports
 from mailcheck.assembly.runtime import Runtime
 from mailcheck.assembly.scoring import Scoring, build_scoring, scoring_settings
+from mailcheck.assembly.traffic import TrafficParts, build_traffic
 from mailcheck.assembly.watches import WatchParts, build_watches
 from mailcheck.assembly.webhooks import WebhookParts, build_webhooks
 from mailcheck.core.instants import SECOND

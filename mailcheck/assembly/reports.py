@@ -9,14 +9,10 @@ from mailcheck.assembly.deployment import own_domains, public_url
 from mailcheck.assembly.runtime import Runtime
 from mailcheck.assembly.scoring import scoring_settings
 from mailcheck.config.options import Config, InboxOptions
-from mailcheck.core.identifiers import AccountId
 from mailcheck.daemon.periodic import PeriodicService
-from mailcheck.daemon.retention import ReportRetention, TrafficRetention, retention_service
-from mailcheck.daemon.services import ChecksService, LeasedWorkService
+from mailcheck.daemon.retention import ReportRetention, retention_service
+from mailcheck.daemon.services import LeasedWorkService
 from mailcheck.operations.accounts.authenticate import RequestMeter
-from mailcheck.operations.accounts.manage_accounts import ManageAccounts
-from mailcheck.operations.content_filters import CountedFilter
-from mailcheck.operations.inbox.open_inbox import find_owner
 from mailcheck.operations.reports.all_operations import ReportOperations
 from mailcheck.operations.reports.decide_senders import DecideSenders
 from mailcheck.operations.reports.find_failing_senders import FindFailingSenders
@@ -26,15 +22,9 @@ from mailcheck.operations.reports.plan_policy import PlanPolicy, ReportedMail
 from mailcheck.operations.reports.receive_reports import PostReport, ReceiveReports, ReportAddresses
 from mailcheck.operations.reports.show_reports import DeleteReports, ShowReports
 from mailcheck.operations.reports.summarize_senders import SummarizeSenders
-from mailcheck.operations.traffic.score_traffic import ScoreTraffic, TrafficLimits
-from mailcheck.operations.traffic.show_traffic import ShowTraffic
 from mailcheck.store.domains.report_store import ReportStore
 from mailcheck.store.domains.sender_store import SenderStore
-from mailcheck.store.domains.traffic_store import TrafficStore
 from mailcheck.store.mail_store import MailStore
-
-COUNT_INTERVAL = 5.0
-"""Seconds between writes of the counts of traffic. If the daemon is killed, these are lost."""
 
 LOOK_INTERVAL = 30.0
 """Seconds between checks without a notification. Postponed reports wait ten minutes anyway."""
@@ -100,54 +90,6 @@ def build_reports(
     mail = ReceiveReports(inboxes, look, own_domains(config))
     failing = FindFailingSenders(reported, runtime.now)
     return ReportParts(store, runner, mail, failing, operations)
-
-
-class TrafficParts(Struct, frozen=True):
-    """The statistics of a mail server's traffic. ``score`` gets copies of its mail."""
-
-    store: TrafficStore
-    score: ScoreTraffic
-    show: ShowTraffic
-
-
-def build_traffic(runtime: Runtime, accounts: ManageAccounts) -> TrafficParts:
-    """Build the scoring of traffic, and its statistics."""
-    config, settings = runtime.config, scoring_settings(runtime.config)
-    options, filters = config.milter, runtime.filters
-    store = TrafficStore(runtime.engine)
-
-    async def find_account() -> AccountId | None:
-        account = await find_owner(accounts, options.project)
-        return None if account is None else account.id
-
-    judge = CountedFilter(filters.content_filter, filters.rspamd).judge
-    score = ScoreTraffic(
-        store=store,
-        find_account=find_account,
-        judge_content=judge if options.content_filter else None,
-        resolver=runtime.resolvers.plain,
-        worker=runtime.workers.analysis,
-        host_name=settings.host_name,
-        limits=TrafficLimits(options.max_message_size, sample=options.sample),
-        clock=runtime.clock,
-        now=runtime.now,
-        random_bytes=runtime.clock_and_randomness.random_bytes,
-        allow_private=settings.allow_private,
-    )
-    return TrafficParts(store, score, ShowTraffic(store, runtime.now, is_on=bool(options.listen)))
-
-
-def traffic_services(runtime: Runtime, traffic: TrafficParts) -> list[Service]:
-    """Return the services that write the counts of traffic, and that delete old ones."""
-    clock, days = runtime.clock, runtime.config.milter.retention_days
-    retention = TrafficRetention(traffic.store, days, runtime.now)
-    return [
-        retention_service("retention of traffic", FORGETTING_INTERVAL, retention.sweep, clock),
-        PeriodicService(
-            "counting traffic", COUNT_INTERVAL, traffic.score.flush, clock, ends_with_round=True
-        ),
-        ChecksService(traffic.score.close),
-    ]
 
 
 def report_services(runtime: Runtime, reports: ReportParts) -> list[Service]:

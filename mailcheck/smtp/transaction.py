@@ -237,7 +237,7 @@ class DataReader:
 
 
 class ChunkReader(Struct, eq=False):
-    """Reads the counted octets of one BDAT chunk (RFC 3030 2) into ``message``, unless it is `None`.
+    """Reads the octets of one BDAT chunk (RFC 3030 2) into ``message``, unless it is `None`.
 
     ``missing`` is the number of octets that have not arrived yet.
     """

@@ -21,6 +21,7 @@ from mailcheck.assembly.deployment import (
     listen_addresses,
     smtp_settings,
 )
+from mailcheck.assembly.doors.web import build_web
 from mailcheck.assembly.metrics import list_metrics
 from mailcheck.assembly.ops import (
     Certificates,
@@ -30,11 +31,11 @@ from mailcheck.assembly.ops import (
     ops_services,
     where,
 )
-from mailcheck.assembly.reports import report_services, traffic_services
+from mailcheck.assembly.reports import report_services
 from mailcheck.assembly.running.reloading import Reloading, Servers, milter_access
 from mailcheck.assembly.runtime import daemon_presence
+from mailcheck.assembly.traffic import traffic_services
 from mailcheck.assembly.watches import watch_services
-from mailcheck.assembly.web import build_web
 from mailcheck.assembly.webhooks import webhook_services
 from mailcheck.assembly.workers import in_short_turns
 from mailcheck.config.access import daemon_url
