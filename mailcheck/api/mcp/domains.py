@@ -81,6 +81,10 @@ from mailcheck.store.domains.watch_store import History, WatchPage
 Hint = Annotated[str | Absent, doc("why there is no result and what to do")]
 
 
+FEW_ZONES = 3
+"""Maximum number of names of lists that have the same result."""
+
+
 class CheckDomainArguments(Request, frozen=True, kw_only=True):
     """Arguments of ``check_domain``."""
 
@@ -251,10 +255,6 @@ def render_listings(check: BlocklistCheck) -> BlocklistsResult:
             addresses=tuple(shape.addresses) or ABSENT,
         )
     )
-
-
-FEW_ZONES = 3
-"""Maximum number of names of lists that have the same result."""
 
 
 def _summary_of_lists(shape: BlacklistCheck, unqueried: str) -> str:

@@ -115,7 +115,7 @@ class ReadInbox(Struct, frozen=True, eq=False):
             return MessageId(name)
         position = parse_cursor(name)
         before = MessageFilter(after=Position(position - 1), allowed=caller.rights.tags)
-        rows, _ = await self._store.oldest_matches(caller.account_id, before, self._now(), limit=1)
+        rows, _ = await self.store.oldest_matches(caller.account_id, before, self.now(), limit=1)
         if not rows or rows[0].summary.position != position:
             raise MessageNotFound
         return rows[0].summary.id
