@@ -6,8 +6,7 @@ is a list of expressions (`Where`) over these rows.
 """
 
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from enum import Enum
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -103,26 +102,6 @@ FILES = _of_content("files", lambda content: len(content.files))
 CODES = _of_content("codes", lambda content: int(bool(content.codes)))
 
 
-class Comparison(Enum):
-    """How a place is compared with a value; the numeric ones are as Python and SQL write them."""
-
-    EQUALS = "="
-    MORE = ">"
-    LESS = "<"
-    AT_LEAST = ">="
-    AT_MOST = "<="
-    ONE_OF = "one of"
-    CONTAINS = "contains"
-    BEGINS = "begins with"
-    HAS_WORD = "has the word"
-    HAS_FIELD = "has a field"
-    """The value is the name of a header field, or `ANY_FIELD`, and a part of its value."""
-    ALLOWED = "is allowed by"
-    """The value is a `TagLimit`."""
-    ELSEWHERE = "is outside of"
-    """The value is domains in lower case. An address without a domain is in all of them."""
-
-
 def _has_field(key: str, wanted: tuple[str, str]) -> bool:
     name, part = wanted[0].lower(), fold_field(wanted[1])
     if name == ANY_FIELD:
@@ -136,20 +115,31 @@ def _is_elsewhere(address: str, domains: Sequence[str]) -> bool:
     return bool(at) and domain not in domains
 
 
-_IN_MEMORY: Mapping[Comparison, Callable[[Any, Any], bool]] = {
-    Comparison.EQUALS: operator.eq,
-    Comparison.MORE: operator.gt,
-    Comparison.LESS: operator.lt,
-    Comparison.AT_LEAST: operator.ge,
-    Comparison.AT_MOST: operator.le,
-    Comparison.ONE_OF: lambda known, values: known in values,
-    Comparison.CONTAINS: operator.contains,
-    Comparison.BEGINS: str.startswith,
-    Comparison.HAS_WORD: lambda words, word: word in words.split(),
-    Comparison.HAS_FIELD: _has_field,
-    Comparison.ALLOWED: lambda tag, limit: limit.allows(tag),
-    Comparison.ELSEWHERE: _is_elsewhere,
-}
+class Comparison(Struct, frozen=True, eq=False):
+    """How a place is compared with a value: the operator, and the test in memory.
+
+    The operators for numbers and equal texts are those of SQL.
+    """
+
+    operator: str
+    holds: Callable[[Any, Any], bool]
+
+
+EQUALS = Comparison("=", operator.eq)
+MORE = Comparison(">", operator.gt)
+LESS = Comparison("<", operator.lt)
+AT_LEAST = Comparison(">=", operator.ge)
+AT_MOST = Comparison("<=", operator.le)
+ONE_OF = Comparison("one of", lambda held, values: held in values)
+CONTAINS = Comparison("contains", operator.contains)
+BEGINS = Comparison("begins with", str.startswith)
+HAS_WORD = Comparison("has the word", lambda words, word: word in words.split())
+HAS_FIELD = Comparison("has a field", _has_field)
+"""The value is the name of a header field, or `ANY_FIELD`, and a part of its value."""
+ALLOWED = Comparison("is allowed by", lambda tag, limit: limit.allows(tag))
+"""The value is a `TagLimit`."""
+ELSEWHERE = Comparison("is outside of", _is_elsewhere)
+"""The value is domains in lower case. An address without a domain is in all of them."""
 
 
 class Condition(Struct, frozen=True):
@@ -189,127 +179,127 @@ def condition_named(name: str) -> Condition:
 
 # fmt: off
 TAGS_OF_KEY = Condition(
-    "allowed", Comparison.ALLOWED, (TAG,),
+    "allowed", ALLOWED, (TAG,),
     reason=lambda message, limit: "the API key is limited to other tags",
 )
 WITH_TAG = Condition(
-    "tag", Comparison.EQUALS, (TAG,),
+    "tag", EQUALS, (TAG,),
     reason=lambda message, tag: f"its tag is {message.tag!r}, not {tag!r}",
     example="tag:signup",
     meaning='it came to the address with this +tag; tag:"" is mail without a tag',
 )
 WITH_TAG_PREFIX = Condition(
-    "tag_prefix", Comparison.BEGINS, (TAG,),
+    "tag_prefix", BEGINS, (TAG,),
     reason=lambda message, prefix:
         f"its tag is {message.tag!r}, which does not begin with {prefix!r}",
 )
 TO_ADDRESS = Condition(
-    "recipient", Comparison.EQUALS, (RECIPIENT,),
+    "recipient", EQUALS, (RECIPIENT,),
     reason=lambda message, address: f"it was sent to {message.recipient}, not to {address}",
 )
 TO_OTHERS = Condition(
-    "foreign_to", Comparison.ELSEWHERE, (RECIPIENT,),
+    "foreign_to", ELSEWHERE, (RECIPIENT,),
     reason=lambda message, domains:
         f"it was sent to {message.recipient}, an address of this server",
 )
 IN_MAILS = Condition(
-    "mails", Comparison.ONE_OF, (MAIL,),
+    "mails", ONE_OF, (MAIL,),
     reason=lambda message, mails: "it belongs to another mail",
 )
 FROM = Condition(
-    "author", Comparison.CONTAINS, (AUTHORS,),
+    "author", CONTAINS, (AUTHORS,),
     reason=lambda message, part: f"its author is {message.header.authors_text!r}",
     example="from:shop", meaning="an author's name or address contains it",
 )
 WITH_SUBJECT = Condition(
-    "subject", Comparison.CONTAINS, (SUBJECT,),
+    "subject", CONTAINS, (SUBJECT,),
     reason=lambda message, part: f"its subject is {message.header.subject!r}",
     example="subject:welcome", meaning="the subject contains it",
 )
 AFTER = Condition(
-    "after", Comparison.MORE, (POSITION,),
+    "after", MORE, (POSITION,),
     reason=lambda message, position: "it had arrived before the cursor given as after",
 )
 UP_TO = Condition(
-    "up_to", Comparison.AT_MOST, (POSITION,),
+    "up_to", AT_MOST, (POSITION,),
     reason=lambda message, position: "it has arrived since",
 )
 SINCE = Condition(
-    "since", Comparison.AT_LEAST, (RECEIVED_AT,),
+    "since", AT_LEAST, (RECEIVED_AT,),
     reason=lambda message, moment:
         f"it arrived {(moment - message.received_at) / 1000:.1f} s before since",
     example="newer:2h", synonym="after",
     meaning="it came in the last 2 hours; or since a date or moment: after:2026-11-21",
 )
 WITH_HEADER = Condition(
-    "headers", Comparison.HAS_FIELD, (HEADER,),
+    "headers", HAS_FIELD, (HEADER,),
     reason=lambda message, field: f"it has no header field {field[0]} with {field[1]!r}",
 )
 WITH_TEXT = Condition(
-    "text", Comparison.CONTAINS, (TEXT,),
+    "text", CONTAINS, (TEXT,),
     reason=lambda message, part: f"its text does not contain {part!r}",
     example="text:code", meaning="the text or the visible HTML contains it",
 )
 WITH_FILES = Condition(
-    "has_attachment", Comparison.MORE, (FILES,),
+    "has_attachment", MORE, (FILES,),
     reason=lambda message, _: "it has no attachment",
     example="has:attachment", fixed=0,
     meaning="something is attached; pictures that the HTML shows in its text do not count",
 )
 WITHOUT_FILES = Condition(
-    "has_no_attachment", Comparison.EQUALS, (FILES,),
+    "has_no_attachment", EQUALS, (FILES,),
     reason=lambda message, _: "it has an attachment",
 )
 WITH_CODE = Condition(
-    "has_code", Comparison.EQUALS, (CODES,),
+    "has_code", EQUALS, (CODES,),
     example="has:code", fixed=1, meaning="a one-time code was found",
 )
 WITH_WORDS = Condition(
-    "words", Comparison.CONTAINS,
+    "words", CONTAINS,
     # The text is last, since it is the longest.
     (SUBJECT, AUTHORS, RECIPIENT, PEOPLE, FILE_NAMES, TEXT),
     example="welcome shop",
     meaning="both words, in any order, in subject, text, addresses or attachments' names",
 )
 TO = Condition(
-    "to", Comparison.CONTAINS, (RECIPIENT, PEOPLE),
+    "to", CONTAINS, (RECIPIENT, PEOPLE),
     example="to:signup", meaning="the recipient, To, Cc, Bcc or Reply-To contains it",
 )
-TO_PEOPLE = Condition("people", Comparison.CONTAINS, (PEOPLE,))
-TO_RECIPIENT = Condition("recipient_part", Comparison.CONTAINS, (RECIPIENT,))
+TO_PEOPLE = Condition("people", CONTAINS, (PEOPLE,))
+TO_RECIPIENT = Condition("recipient_part", CONTAINS, (RECIPIENT,))
 WITH_FILE_NAME = Condition(
-    "file_name", Comparison.CONTAINS, (FILE_NAMES,),
+    "file_name", CONTAINS, (FILE_NAMES,),
     example="filename:invoice", meaning="the name of an attachment contains it",
 )
 OLDER = Condition(
-    "older", Comparison.LESS, (RECEIVED_AT,),
+    "older", LESS, (RECEIVED_AT,),
     example="older:3d", synonym="before",
     meaning="it came more than 3 days ago; or before a date or moment: before:2026-11-21",
 )
 LARGER = Condition(
-    "larger", Comparison.MORE, (SIZE,),
+    "larger", MORE, (SIZE,),
     example="larger:100k", meaning="it has more than 100 KiB; k, M and G are powers of 1,024",
 )
 SMALLER = Condition(
-    "smaller", Comparison.LESS, (SIZE,),
+    "smaller", LESS, (SIZE,),
     example="smaller:2M", meaning="it has less than 2 MiB",
 )
 UNREAD = Condition(
-    "unread", Comparison.EQUALS, (IS_READ,),
+    "unread", EQUALS, (IS_READ,),
     example="is:unread", fixed=0, meaning="it was not opened on the dashboard yet",
 )
 READ = Condition(
-    "read", Comparison.EQUALS, (IS_READ,),
+    "read", EQUALS, (IS_READ,),
     example="is:read", fixed=1, meaning="it was opened",
 )
 WITH_KEYWORD = Condition(
-    "keyword", Comparison.HAS_WORD, (KEYWORDS,),
+    "keyword", HAS_WORD, (KEYWORDS,),
     example="keyword:paid",
     meaning="a mail program or a client of Mailpit put this keyword (their tag) on it",
 )
-WITHOUT_KEYWORDS = Condition("no_keywords", Comparison.EQUALS, (KEYWORDS,))
+WITHOUT_KEYWORDS = Condition("no_keywords", EQUALS, (KEYWORDS,))
 VIA = Condition(
-    "via", Comparison.EQUALS, (PROVIDER,),
+    "via", EQUALS, (PROVIDER,),
     example="via:resend",
     meaning="it was posted to the API of this provider; via:smtp is mail that was not",
 )
@@ -398,11 +388,12 @@ def is_met(
     """
     match where:
         case Term(condition, value):
-            compare = _IN_MEMORY[condition.comparison]
-            return any(
-                compare(place.read(content if place.is_derived else message), place.key(value))
-                for place in condition.places
-            )
+            # Every new message is compared with every wait.
+            for place in condition.places:
+                held = place.read(content if place.is_derived else message)
+                if condition.comparison.holds(held, place.key(value)):
+                    return True
+            return False
         case Not(part):
             return not is_met(part, message, content, mail)
         case AllOf(parts):

@@ -137,7 +137,10 @@ class MessageFilter(Struct, frozen=True, dict=True):
 
     def matches(self, message: MessageSummary) -> bool:
         """Return whether a message matches the conditions that need no content."""
-        return all(is_met(where, message) for where in self.known)
+        for where in self.known:  # noqa: SIM110 (twice as fast, for every message and wait)
+            if not is_met(where, message):
+                return False
+        return True
 
 
 def _reason(where: Where, message: MessageSummary) -> str:

@@ -189,14 +189,14 @@ def _term_sql(transaction: Transaction, term: Term, table: str, in_text: InText)
         column, value = _STORED[place].format(table=table), place.key(term.value)
         if place is conditions.TEXT:
             parts.append(in_text(transaction, value))
-        elif comparison is Comparison.CONTAINS:
+        elif comparison is conditions.CONTAINS:
             parts.append(transaction.containing(column, value))
-        elif comparison is Comparison.HAS_WORD:
+        elif comparison is conditions.HAS_WORD:
             parts.append(transaction.containing(f"' ' || {column} || ' '", f" {value} "))
         elif comparison in _COMPARED:
             parts.append(_COMPARED[comparison](column, value))
         else:
-            parts.append((f"{column} {comparison.value} ?", (value,)))
+            parts.append((f"{column} {comparison.operator} ?", (value,)))
     return parts[0] if len(parts) == 1 else _joined(" OR ", parts)
 
 
@@ -235,11 +235,11 @@ def _is_elsewhere(column: str, domains: Sequence[str]) -> Condition:
 
 
 _COMPARED: Mapping[Comparison, Callable[[str, Any], Condition]] = {
-    Comparison.ONE_OF: _is_one_of,
-    Comparison.BEGINS: _begins,
-    Comparison.HAS_FIELD: _has_field,
-    Comparison.ALLOWED: _is_allowed,
-    Comparison.ELSEWHERE: _is_elsewhere,
+    conditions.ONE_OF: _is_one_of,
+    conditions.BEGINS: _begins,
+    conditions.HAS_FIELD: _has_field,
+    conditions.ALLOWED: _is_allowed,
+    conditions.ELSEWHERE: _is_elsewhere,
 }
 
 

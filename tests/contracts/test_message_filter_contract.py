@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mailcheck.checks.content.header import summarize_header
+from mailcheck.core import conditions
 from mailcheck.core.conditions import (
     ANY_FIELD,
     CONDITIONS,
@@ -89,21 +90,21 @@ def draw_content(draw: random.Random) -> MessageContent:
 
 def draw_value(draw: random.Random, term: Comparison, held: Any) -> Any:
     """Return a value to compare, near one that a message has."""
-    if term is Comparison.ALLOWED:
+    if term is conditions.ALLOWED:
         return TagLimit((draw.choice(TAGS),), draw.choice([None, held[:1] or "a"]))
-    if term is Comparison.ELSEWHERE:
+    if term is conditions.ELSEWHERE:
         return tuple(draw.choice([["mailcheck.example"], ["other.example", "x.example"]]))
-    if term is Comparison.ONE_OF:
+    if term is conditions.ONE_OF:
         return draw.choice([(held,), (), (held, "other")])
-    if term is Comparison.HAS_FIELD:
+    if term is conditions.HAS_FIELD:
         return draw.choice([ANY_FIELD, "Subject", "x-A_", "X-A%"]), draw.choice(WORDS)
     if isinstance(held, int):
         return held + draw.choice([0, 0, 1, -1])
-    if term is Comparison.HAS_WORD:
+    if term is conditions.HAS_WORD:
         held = draw.choice(held.split() or ["paid"])
-    elif term in (Comparison.CONTAINS, Comparison.BEGINS):
+    elif term in (conditions.CONTAINS, conditions.BEGINS):
         start, end = sorted(draw.randint(0, min(len(held), 9)) for _ in range(2))
-        held = held[start if term is Comparison.CONTAINS else 0 : end] or held[:5]
+        held = held[start if term is conditions.CONTAINS else 0 : end] or held[:5]
     return draw.choice([held, held, held.upper(), held.swapcase()])
 
 

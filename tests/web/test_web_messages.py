@@ -111,6 +111,23 @@ def test_unparsed_messages_are_counted(house: House) -> None:
     assert "notSearched" not in found
 
 
+def test_any_author_is_found(house: House) -> None:
+    """Both from= and from: look at all authors of a mail."""
+    house.receive(raw=mail(author="Ann <ann@a.example>, Bob <bob@b.example>"))
+    for query in ("from=bob@b.example", "q=from:bob", "from=ann", "q=-from:carol"):
+        assert listed(house, query)["total"] == 1, query
+    assert listed(house, "from=carol")["total"] == 0
+
+
+def test_an_unknown_field_is_answered_with_the_nearest(house: House) -> None:
+    """It is never searched in silence, and neither is an unknown word of a field."""
+    house.receive()
+    for written, meant in (("subjct:welcome", "subject:?"), ("is:unred", "is:unread?")):
+        answer = house.get(f"/inbox/messages?q={written}")
+        assert answer.status == 400
+        assert f"id you mean {meant}" in answer.json["error"]
+
+
 def test_a_search_of_html(house: House) -> None:
     """An HTML-only mail is found by its visible text, not by its markup."""
     head = b"Subject: x\r\nContent-Type: text/html\r\n\r\n"

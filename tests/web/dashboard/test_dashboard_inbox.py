@@ -97,6 +97,11 @@ def test_a_list_is_searched(browser: Browser, account: Account) -> None:
     assert 'value="needle"' in browser.open("/inbox?q=needle").body.decode()
     assert subjects(browser, "/inbox?q=needle+from:shop+newer:1h+subject:it") == ["Needle in it"]
     assert subjects(browser, "/inbox?q=needle+tag:x") == []
+    assert subjects(browser, "/inbox?q=-needle") == ["Hay"]
+    assert subjects(browser, "/inbox?q=subject:needle+OR+subject:hay+-from:nobody") == [
+        "Hay",
+        "Needle in it",
+    ]
     for example, _ in EXAMPLES:
         assert example in browser.page.text, example
 
@@ -111,6 +116,8 @@ def test_a_search_that_cannot_be_read(browser: Browser, account: Account) -> Non
     assert answer.status == 400
     assert "you sent newer:yesterday" in browser.page.text
     assert 'value="newer:yesterday"' in answer.body.decode()
+    browser.open("/inbox?q=subjct%3Awelcome")
+    assert "Did you mean subject:?" in browser.page.text
     assert subjects(browser, "/inbox?q=newer%3Ayesterday") == []
     assert subjects(browser, "/inbox?q=is:unread") == ["Welcome"]
     refused = browser.submit("/inbox/delete", q="newer:yesterday")
