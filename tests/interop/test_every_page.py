@@ -29,6 +29,9 @@ RULES: Mapping[Literal["light", "dark"], tuple[str, ...]] = {
 OBJECT = "h1#mail-subject, .result-name"
 """Elements with the name of the object that a page is about."""
 
+DOCUMENTATION = "docs"
+"""The documentation, if it is built. Its theme determines the landmarks and the size of pages."""
+
 ERROR = "#error"
 """Content of a page of an error. Such pages have the same title at different addresses."""
 
@@ -93,7 +96,8 @@ def test_every_page(one_browser: OneBrowser, filled: Filled, person: str) -> Non
     """No page has accessibility issues, is too wide, loads long, or has another one's title."""
     faults: list[str] = []
     paths: dict[str, str] = {}  # by title
-    for scene in (one for one in filled.scenes if one.person == person):
+    own = [one for one in filled.scenes if one.person == person and one.name != DOCUMENTATION]
+    for scene in own:
         # The browser is lent again for each page, so that a busy machine has time for all.
         with one_browser.lent() as browser, filled.visit(browser, person) as watched:
             faults += faults_of(filled, watched, scene)
