@@ -10,7 +10,7 @@ from mailcheck.checks.content.header import HeaderSection, parse_moment, split_h
 from mailcheck.core.instants import Instant
 
 STATUS_TYPES = frozenset(("message/delivery-status", "message/global-delivery-status"))
-"""Media types of the part that says what happened."""
+"""Media types of the part with the results for the recipients."""
 
 RETURNED_TYPES = frozenset(
     (
@@ -89,9 +89,9 @@ _CODE = re.compile(r"\b[245]\.(?P<subject>\d{1,3})\.(?P<detail>\d{1,3})\b")
 
 
 class FailedRecipient(Struct, frozen=True):
-    """What happened to the mail to one recipient. Unknown parts are empty.
+    """The result of the mail to one recipient. Unknown parts are empty.
 
-    ``reply`` is what the server ``server`` said, and ``meaning`` explains ``code``, an enhanced
+    ``reply`` is the reply of the server ``server``, and ``meaning`` explains ``code``, an enhanced
     status code.
     """
 
@@ -120,7 +120,7 @@ class Bounce(Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """What happened, if it is the same for all recipients."""
+        """The result, if all recipients have the same one."""
         titles = {one.title for one in self.recipients}
         return titles.pop() if len(titles) == 1 else "Delivery report"
 

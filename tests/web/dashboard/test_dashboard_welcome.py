@@ -37,7 +37,7 @@ def test_a_stranger_gets_a_report() -> None:
 
 @rows("192.0.2.1", "no domain", "", "localhost")
 def test_what_is_not_a_domain(typed: str) -> None:
-    """What is not a domain is explained, and nothing is looked up."""
+    """Another text than a domain is rejected with a reason and without a DNS question."""
     zone = zone_with({})
     browser = visit(zone)
     answer = browser.submit("/check", domain=typed)

@@ -40,7 +40,7 @@ class WelcomePages(Struct, frozen=True):
         return self._page(visit)
 
     async def check(self, visit: Visit) -> Reply:
-        """POST /check: domain. The welcome page with the report, which nothing stores."""
+        """POST /check: domain. The welcome page with the report, which is not stored."""
         typed = (visit.form.text("domain") or "").strip()
         if visit.person is not None:
             return redirect(visit, "/domains", check=typed)
