@@ -211,16 +211,18 @@ def _split(data: bytes) -> tuple[list[bytes], bytes]:
     """Return the header fields, folded as they are, and the body. Line ends are CRLF."""
     text = _UNIX_FROM.sub(b"", _LINE_END.sub(b"\r\n", data))
     fields: list[bytes] = []
-    while text and not text.startswith(b"\r\n"):
-        line, _, rest = text.partition(b"\r\n")
+    begin = 0
+    while begin < len(text) and not text.startswith(b"\r\n", begin):
+        end = text.find(b"\r\n", begin)
+        line = text[begin:] if end < 0 else text[begin:end]
         if line[:1] in (b" ", b"\t") and fields:
             fields[-1] += b"\r\n" + line
         elif _FIELD.fullmatch(line):
             fields.append(line)
         else:
-            return fields, text  # the body of a mail without an empty line
-        text = rest
-    return fields, text.removeprefix(b"\r\n")
+            return fields, text[begin:]  # the body of a mail without an empty line
+        begin = len(text) if end < 0 else end + 2
+    return fields, text[begin + 2 :]
 
 
 def _name(field: bytes) -> bytes:
@@ -313,20 +315,23 @@ def _speak(server: _Server, key: str, commands: BinaryIO, console: Console) -> i
                 text = b"\n".join([first, *offered])
             reply(code, text)
             if verb == b"DATA" and code == 354:
-                _pass_data(smtp, commands)
+                if not _pass_data(smtp, commands):
+                    smtp.close()  # so that the daemon does not store half a mail
+                    return os.EX_IOERR
                 reply(*smtp.getreply())
             if verb == b"QUIT":
                 break
     return os.EX_OK
 
 
-def _pass_data(smtp: smtplib.SMTP, commands: BinaryIO) -> None:
-    """Send the lines of a mail, whose dots are doubled already, until the line with a dot."""
+def _pass_data(smtp: smtplib.SMTP, commands: BinaryIO) -> bool:
+    """Send the lines of a mail, whose dots are doubled already. Return whether it has an end."""
     for line in commands:
         content = line.rstrip(b"\r\n")
         smtp.send(content + b"\r\n")
         if content == b".":
-            return
+            return True
+    return False
 
 
 def _is_temporary(code: int) -> bool:

@@ -195,25 +195,32 @@ def test_smtp_on_standard_input(daemon: Daemon, tmp_path: Path) -> None:
     daemon.request("DELETE", "/inbox/messages")
     link = tmp_path / "sendmail"
     link.symlink_to(Path(sys.executable).with_name("mailcheck"))
-    script = (
-        "EHLO shop.example\r\nAUTH PLAIN AA==\r\nMAIL FROM:<shop@example.com>\r\n"
-        "RCPT TO:<ann@customer.example>\r\nRCPT TO:<x+fault.rcpt-550@example.com>\r\nDATA\r\n"
-        "Subject: Welcome\r\n\r\n..two dots\r\n.\r\nNOOP\r\nQUIT\r\n"
-    )
     environment = {
         **os.environ,
         "MAILCHECK_API_KEY": daemon.key,
         "MAILCHECK_SMTP_SUBMISSION_LISTEN": f"{HOST}:{daemon.submission_port}",
     }
-    done = subprocess.run(
-        [str(link), "-bs"],
-        input=script,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
+
+    def speak(script: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [str(link), "-bs"],
+            input=script,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    begin = "HELO shop.example\r\nMAIL FROM:<>\r\nRCPT TO:<bob@example.com>\r\nDATA\r\n"
+    assert speak(f"{begin}Subject: half\r\n").returncode == os.EX_IOERR
+    script = (
+        "EHLO shop.example\r\nAUTH PLAIN AA==\r\nMAIL FROM:<shop@example.com>\r\n"
+        "RCPT TO:<ann@customer.example>\r\nRCPT TO:<x+fault.rcpt-550@example.com>\r\nDATA\r\n"
+        "Subject: Welcome\r\n\r\n..two dots\r\n.\r\nNOOP\r\nQUIT\r\n"
     )
+    done = speak(script)
+    assert done.returncode == 0, done.stderr
     replies = [line[:3] for line in done.stdout.splitlines() if line[3] == " "]
     assert replies == ["220", "250", "502", "250", "250", "550", "354", "250", "250", "221"]
     assert "STARTTLS" not in done.stdout
