@@ -1,13 +1,13 @@
 """Count the bytes and tokens of the results of MCP tools, beside an earlier version.
 
-    npm install --no-save gpt-tokenizer
+    bash scripts/install-mcp-clients
     .venv/bin/python -m benchmarks.mcp_tokens --before 807d62fb
 
 Its argument is any commit, whose files are unpacked into a temporary folder for this file.
 The tools read ten typical mails on the application in memory, so two runs of a version are equal.
 A result has two forms: its text and its structured content. Some clients show the model one of
 them, some both. Tokens are those of ``o200k_base`` (other models differ, but not the ratio).
-``--write`` puts the table into docs/how-to/connect-an-agent.md.
+``--write`` puts the table into docs/explanation/tokens.md.
 
 Targets: the wait for a mail with a code and a link of 120 characters at most 900 bytes, and a list
 of 20 mails at most 4,096 bytes, both forms together; the list of tools at most 3,600 tokens, with
@@ -26,8 +26,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from tests.interop.mcp_clients.installed import NODE, node_environment
+
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "how-to" / "connect-an-agent.md"
+PAGE = ROOT / "docs" / "explanation" / "tokens.md"
 BEGIN, END = "<!-- table of benchmarks/mcp_tokens.py -->\n", "<!-- end of the table -->\n"
 SINCE = "807d62fb"
 """The last version before results became short."""
@@ -259,9 +261,9 @@ def record_before(revision: str) -> Mapping[str, Forms]:
 def count_tokens(texts: list[str]) -> list[int]:
     """Return the number of tokens of each text."""
     done = subprocess.run(
-        ["node", "-e", COUNTER],
+        [NODE, "-e", COUNTER],
         input=json.dumps(texts),
-        cwd=ROOT,
+        env=node_environment(),
         check=True,
         capture_output=True,
         text=True,

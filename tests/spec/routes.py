@@ -233,7 +233,10 @@ _OPEN_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
         503: ERROR,
     },
     ("GET", "/clients/{file}"): {
-        200: Bytes("text/(x-python|javascript|x-typescript); charset=utf-8", is_from_mail=False),
+        200: Bytes(
+            "text/(x-python|javascript|x-typescript|markdown); charset=utf-8|application/json",
+            is_from_mail=False,
+        ),
         404: ERROR,
     },
     ("GET", "/docs"): {302: Bytes("text/plain; charset=utf-8", is_from_mail=False)},

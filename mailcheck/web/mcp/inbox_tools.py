@@ -99,7 +99,7 @@ GET_ATTACHMENT = "Read an attachment: its text, the image, or a link that ends a
 
 SHARE_LINK = "Get the public link to a mail, which needs no key and ends with the mail."
 
-DELETE_MESSAGE = "Delete one mail permanently. Mail is also deleted by itself, after a day."
+DELETE_MESSAGE = "Delete one mail permanently, by its id or its cursor in a list."
 
 
 class InboxTools:

@@ -1,10 +1,16 @@
-"""The client libraries below ``/clients/``. CommonJS is made from the JavaScript module."""
+"""The files below ``/clients/``: the client libraries, and what describes the MCP server.
 
+CommonJS is made from the JavaScript module.
+"""
+
+import json
 import re
 from collections.abc import Callable, Mapping
 from importlib.resources import files
 
 from msgspec import Struct
+
+from mailcheck.core.version import installed_version
 
 _IMPORT = re.compile(r"^import (\{.+\}) from (\".+\");$", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:class|function) (\w+))", re.MULTILINE)
@@ -15,6 +21,11 @@ def as_commonjs(module: str) -> str:
     names = ", ".join(found[1] for found in _EXPORT.finditer(module))
     script = _IMPORT.sub(r"const \1 = require(\2);", _EXPORT.sub("", module))
     return f'"use strict";\n\n{script}\nmodule.exports = {{ {names} }};\n'
+
+
+def _with_version(description: str) -> str:
+    """Return the description of the MCP server for registries, with the version of this daemon."""
+    return json.dumps({**json.loads(description), "version": installed_version()}, indent=2) + "\n"
 
 
 def _unchanged(source: str) -> str:
@@ -43,5 +54,7 @@ CLIENT_LIBRARIES: Mapping[str, ClientLibrary] = {
     "mailcheck.d.mts": ClientLibrary("mailcheck.d.mts", _TYPESCRIPT),
     "mailcheck.cjs": ClientLibrary("mailcheck.mjs", _JAVASCRIPT, as_commonjs),
     "mailcheck.d.cts": ClientLibrary("mailcheck.d.mts", _TYPESCRIPT),
+    "server.json": ClientLibrary("server.json", "application/json", _with_version),
+    "SKILL.md": ClientLibrary("receive-test-mail/SKILL.md", "text/markdown; charset=utf-8"),
 }
 """The libraries by their names in URLs."""
