@@ -96,7 +96,7 @@ class ShownDeduction(Shape):
 
 
 class ReportResult(Summarized):
-    """The result of a wait for a report, with what is not as it should be."""
+    """The result of a wait for a report, with the checks that do not pass."""
 
     timed_out: Annotated[bool, doc("true: not finished; call again with the same testId")]
     test_id: str

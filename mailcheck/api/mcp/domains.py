@@ -128,7 +128,7 @@ class DomainProblem(Shape):
 
 
 class DomainResult(Summarized):
-    """The reputation of a domain, with what is not as it should be."""
+    """The reputation of a domain, with its problems and undetermined factors."""
 
     domain: str
     score: Annotated[int | None, doc("0 to 100; null: too much is undetermined")]
@@ -158,7 +158,7 @@ class UnknownLists(Shape):
 
 
 class BlocklistsResult(Summarized):
-    """The results of the blocklists, without those that are clean."""
+    """The results of the blocklists, without the clean ones."""
 
     query: str
     total_checked: Annotated[int, doc("number of queried lists")]
@@ -216,7 +216,7 @@ def _unscored(finding: DomainFinding) -> DomainProblem:
 
 
 def _merged(problems: Iterable[DomainProblem]) -> tuple[DomainProblem, ...]:
-    """Return the problems, with those that say the same in one."""
+    """Return the problems. Several with the same text become one."""
     seen: list[DomainProblem] = []
     for problem in problems:
         plain = replace(problem, about="")
@@ -630,7 +630,7 @@ class WatchChange(Shape):
 
 
 class WatchResult(Summarized):
-    """What is not as it should be at a watched target, and its newest changes, oldest first."""
+    """The problems of a watched target, and its newest changes, oldest first."""
 
     id: str
     target: str

@@ -288,7 +288,7 @@ class File(Shape):
 
 
 class ArrivedMail(Shape):
-    """What an agent waits for. `get_message` returns the rest."""
+    """The short form of a mail. `get_message` returns the rest."""
 
     id: str
     from_: str
