@@ -66,7 +66,7 @@ GET_REPORTS = (
     "what to do. With plan=true: whether p=reject is safe, or what is missing."
 )
 
-LIST_WATCHES = "List watched domains and addresses, and open alerts."
+LIST_WATCHES = "List watched domains and addresses, how many problems each has, and open alerts."
 
 GET_WATCH = "Get the problems, open alerts and recent changes of a watched domain or address."
 
