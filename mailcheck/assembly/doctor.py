@@ -20,7 +20,6 @@ from mailcheck.assembly.deployment import (
 from mailcheck.assembly.probes import Probes
 from mailcheck.assembly.scoring import rspamd_client
 from mailcheck.checks.dns_answers import CLOSED_RESOLVER, Answers, look_up, look_up_addresses
-from mailcheck.checks.dnsbl.health import HealthStatus
 from mailcheck.checks.findings import Finding
 from mailcheck.checks.findings_table import advice_of, make_finding
 from mailcheck.checks.hosts.own_zone import OwnZone, evaluate_own_zone
@@ -36,11 +35,19 @@ from mailcheck.daemon.spamd_folder import find_spamd
 from mailcheck.dns.internet import ROOT
 from mailcheck.engines.backup import require_database
 from mailcheck.milter.probe import answers
-from mailcheck.operations.backups import HOUR, find_newest_backup, is_overdue
+from mailcheck.operations.backups import find_newest_backup
 from mailcheck.operations.dns_evaluation import DnsEvaluator
-from mailcheck.operations.doctor import Advice, Doctor, Examine, undetermined_finding
+from mailcheck.operations.doctor import (
+    Advice,
+    Doctor,
+    Examine,
+    judge_backup,
+    judge_blocklists,
+    judge_outbound_port,
+    undetermined_finding,
+)
 from mailcheck.operations.verify_fixes import verify_fixes
-from mailcheck.ports.probes import FilterFailed, OutboundPort
+from mailcheck.ports.probes import FilterFailed
 from mailcheck.probes.guarded_dialer import is_own_address
 from mailcheck.probes.machine_checks import (
     examine_certificate,
@@ -82,7 +89,7 @@ async def examine_company(config: Config, reactor: Any) -> list[Finding]:
 
 
 class DoctorParts(NamedTuple):
-    """The parts that the doctor examines. Nothing is queried before `doctor` is called."""
+    """The parts that the doctor examines. Nothing is queried before it examines."""
 
     runtime: CheckRuntime
     reactor: Any
@@ -97,9 +104,8 @@ class DoctorParts(NamedTuple):
     def _folder(self) -> Path:
         return Path(self._config.storage.state_directory)
 
-    @property
-    def zone(self) -> OwnZone:
-        """The expected contents of the DNS records."""
+    def expected_zone(self) -> OwnZone:
+        """Return the expected contents of the DNS records, with this machine's addresses."""
         inbox, smtp = self._config.inbox, self._config.smtp
         allow_private = self._config.network.allow_private
         return OwnZone(
@@ -113,9 +119,8 @@ class DoctorParts(NamedTuple):
             is_own=is_own_address,
         )
 
-    @property
-    def doctor(self) -> Doctor:
-        """Return the doctor."""
+    def build(self) -> Doctor:
+        """Return the doctor. Nothing is queried before it examines."""
         examiners: dict[str, Examine] = {
             "resolver": self._resolver,
             "dns": self._dns,
@@ -163,7 +168,7 @@ class DoctorParts(NamedTuple):
     async def _dns(self) -> Iterable[Finding] | Advice:
         if self._is_for_this_machine:
             return [make_finding("doctor.dns.example", example_domain=EXAMPLE_DOMAIN)]
-        zone = self.zone
+        zone = self.expected_zone()
 
         def judge(answers: Answers) -> Outcome:
             return Outcome(evaluate_own_zone(zone, answers), 0)
@@ -176,7 +181,7 @@ class DoctorParts(NamedTuple):
     async def _way_in(self) -> Iterable[Finding]:
         if self._is_for_this_machine:
             return []
-        zone = self.zone
+        zone = self.expected_zone()
         evaluator = DnsEvaluator.starting_now(self.runtime.resolvers.plain, self.reactor)
         host = await evaluator.evaluate(lambda answers: look_up_addresses(answers, zone.host_name))
         addresses: list[IpAddress] = list(host.addresses)
@@ -184,13 +189,7 @@ class DoctorParts(NamedTuple):
         return await examine_inbound_port(self.reactor, addresses, port, zone.host_name)
 
     async def _way_out(self) -> Iterable[Finding]:
-        found = await self.probes.outbound_port()
-        if found is OutboundPort.OPEN:
-            return []
-        if found is OutboundPort.UNKNOWN:
-            why = "It could not be determined whether connections to port 25 leave this network."
-            return [undetermined_finding("port-out", why)]
-        return [make_finding("doctor.port-out.blocked")]
+        return judge_outbound_port(await self.probes.outbound_port())
 
     async def _blocklists(self) -> Iterable[Finding]:
         health = self.checks.health
@@ -198,22 +197,7 @@ class DoctorParts(NamedTuple):
         tested = {
             blocklist.name: health.of(blocklist) for blocklist in self.checks.catalogue.blocklists
         }
-        asked = {name: found for name, found in tested.items() if found}
-        silent = [n for n, f in asked.items() if _is_any(f, HealthStatus.UNREACHABLE)]
-        sick = [name for name, found in asked.items() if _is_any(found, HealthStatus.UNHEALTHY)]
-        if asked and len(silent) == len(asked):
-            advice = advice_of("doctor.blocklists.refused")
-            return [
-                undetermined_finding("blocklists", "No blocklist answers the resolver.", advice)
-            ]
-        if len(sick) > len(asked) // 4:
-            names = ", ".join(sorted(sick)[:5])
-            return [
-                make_finding(
-                    "doctor.blocklists.refused", count=len(sick), asked=len(asked), names=names
-                )
-            ]
-        return []
+        return judge_blocklists({name: found for name, found in tested.items() if found})
 
     async def _spamd(self) -> Iterable[Finding]:
         option, has_rspamd = self._config.spamassassin.spamd, bool(self._config.rspamd.url)
@@ -265,12 +249,7 @@ class DoctorParts(NamedTuple):
         except OSError as error:
             why = f"The backups in {folder} cannot be listed: {error.strerror}."
             return [undetermined_finding("backup", why)]
-        if newest is None:
-            return [make_finding("doctor.backup.missing", every=every, folder=folder)]
-        if is_overdue(newest, every, time.time()):
-            hours = (time.time() - newest.made_at) / HOUR
-            return [make_finding("doctor.backup.old", path=newest.path, hours=hours, every=every)]
-        return []
+        return judge_backup(newest, folder, every, time.time())
 
     async def _rights(self) -> Iterable[Finding]:
         files = [self._folder / name for name in (KEY_FILE, PASSWORD_FILE)]
@@ -326,7 +305,3 @@ class DoctorParts(NamedTuple):
         finally:
             await redis.stopService()
         return [make_finding("doctor.redis.away", address=address)]
-
-
-def _is_any(found: Iterable[Any], status: HealthStatus) -> bool:
-    return any(examination.status is status for examination in found)

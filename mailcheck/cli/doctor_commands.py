@@ -52,8 +52,8 @@ async def examine(options: argparse.Namespace, console: Console, reactor: Any) -
     try:
         parts = DoctorParts(runtime, reactor, build_checks(runtime), probes)
         if options.dns:
-            return _print_zone(list_zone_records(parts.zone), console)
-        found = await parts.doctor.examine()
+            return _print_zone(list_zone_records(parts.expected_zone()), console)
+        found = await parts.build().examine()
     finally:
         await runtime.close()
     if options.json:

@@ -1,7 +1,8 @@
 """The doctor: examines the configuration and environment of this daemon, topic by topic."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import Enum
+from pathlib import Path
 
 from msgspec import Struct, field
 from twisted.internet.defer import Deferred
@@ -9,10 +10,13 @@ from twisted.internet.defer import TimeoutError as DeferredTimeout
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
+from mailcheck.checks.dnsbl.health import HealthStatus, ZoneHealth
 from mailcheck.checks.findings import Finding, Severity, worst
-from mailcheck.checks.findings_table import make_finding
+from mailcheck.checks.findings_table import advice_of, make_finding
 from mailcheck.checks.proofs import Proofs
+from mailcheck.operations.backups import HOUR, Backup, is_overdue
 from mailcheck.operations.concurrency import run_all
+from mailcheck.ports.probes import OutboundPort
 
 DEADLINE = 20.0
 """Seconds for one examination. The self-test of all blocklists takes some of them."""
@@ -96,3 +100,43 @@ class Doctor(Struct, frozen=True, eq=False):
 def undetermined_finding(topic: str, meaning: str, fix: str | None = None) -> Finding:
     """Return the finding that a topic could not be examined."""
     return make_finding(f"doctor.{topic}.undetermined", meaning, fix)
+
+
+def judge_outbound_port(found: OutboundPort) -> list[Finding]:
+    """Judge whether connections to port 25 leave this network."""
+    if found is OutboundPort.OPEN:
+        return []
+    if found is OutboundPort.UNKNOWN:
+        why = "It could not be determined whether connections to port 25 leave this network."
+        return [undetermined_finding("port-out", why)]
+    return [make_finding("doctor.port-out.blocked")]
+
+
+def judge_blocklists(asked: Mapping[str, Sequence[ZoneHealth]]) -> list[Finding]:
+    """Judge the self-tests of blocklists, by their names."""
+
+    def with_status(status: HealthStatus) -> list[str]:
+        return [name for name, found in asked.items() if any(h.status is status for h in found)]
+
+    if asked and len(with_status(HealthStatus.UNREACHABLE)) == len(asked):
+        advice = advice_of("doctor.blocklists.refused")
+        return [undetermined_finding("blocklists", "No blocklist answers the resolver.", advice)]
+    sick = with_status(HealthStatus.UNHEALTHY)
+    if len(sick) > len(asked) // 4:
+        names = ", ".join(sorted(sick)[:5])
+        return [
+            make_finding(
+                "doctor.blocklists.refused", count=len(sick), asked=len(asked), names=names
+            )
+        ]
+    return []
+
+
+def judge_backup(newest: Backup | None, folder: Path, every: float, now: float) -> list[Finding]:
+    """Judge the newest backup in a folder; there should be one ``every`` hours."""
+    if newest is None:
+        return [make_finding("doctor.backup.missing", every=every, folder=folder)]
+    if is_overdue(newest, every, now):
+        hours = (now - newest.made_at) / HOUR
+        return [make_finding("doctor.backup.old", path=newest.path, hours=hours, every=every)]
+    return []

@@ -237,7 +237,7 @@ def _doctor(daemon: Daemon) -> Doctor:
     alone = LocalCluster(reactor)
     plain, clock_and_randomness = runtime.resolvers.plain, runtime.clock_and_randomness
     probes = Probes(runtime.config, reactor, clock_and_randomness, plain, alone)
-    return DoctorParts(runtime, reactor, daemon.checks, probes).doctor
+    return DoctorParts(runtime, reactor, daemon.checks, probes).build()
 
 
 def _inbox_pages(daemon: Daemon, show: ShowMessage, renderer: Renderer) -> list[Page]:
