@@ -19,9 +19,10 @@ import pytest
 
 from mailcheck.cli.inbox_commands import SAMPLE_CODE
 from tests.interop.test_debian_package import start
+from tests.interop.test_image import Ports
 from tests.servers.booted_debian import booted_debian
 from tests.servers.containers import require_containers, run, running_container
-from tests.servers.daemon import HOST, Daemon, free_ports, running_daemon
+from tests.servers.daemon import HOST, Daemon, running_daemon
 from tests.servers.debian_packages import commit, copy_checkout, debian_root
 
 pytestmark = [pytest.mark.interop, pytest.mark.long, pytest.mark.timeout(3600)]
@@ -229,15 +230,7 @@ def test_the_image(dist: Path, tmp_path: Path) -> None:
     require_containers()
     archive = only(dist, "*-image.tar")
     image = run("podman", "load", "--quiet", f"--input={archive}").split()[-1]
-    http, smtp = free_ports(2)
-    options = [
-        "--env=MAILCHECK_ACCOUNTS_BOOTSTRAP=true",
-        f"--env=MAILCHECK_WEB_LISTEN={HOST}:{http}",
-        f"--env=MAILCHECK_SMTP_LISTEN={HOST}:{smtp}",
-        *(f"--env=MAILCHECK_{name}=" for name in ("SMTP_SUBMISSION_LISTEN", "IMAP_LISTEN")),
-        *(f"--env=MAILCHECK_{name}=" for name in ("POP3_LISTEN", "OPS_LISTEN")),
-        f"--volume={tmp_path}:/var/lib/mailcheck",
-    ]
+    options = [*Ports().options, f"--volume={tmp_path}:/var/lib/mailcheck"]
     os.chown(tmp_path, 10001, 10001)
     try:
         with running_container(image, *options, network="host") as container:
