@@ -178,131 +178,79 @@ def condition_named(name: str) -> Condition:
 
 
 # fmt: off
-TAGS_OF_KEY = Condition(
-    "allowed", ALLOWED, (TAG,),
-    reason=lambda message, limit: "the API key is limited to other tags",
-)
-WITH_TAG = Condition(
-    "tag", EQUALS, (TAG,),
+TAGS_OF_KEY = Condition("allowed", ALLOWED, (TAG,),
+    reason=lambda message, limit: "the API key is limited to other tags")
+WITH_TAG = Condition("tag", EQUALS, (TAG,),
     reason=lambda message, tag: f"its tag is {message.tag!r}, not {tag!r}",
     example="tag:signup",
-    meaning='it came to the address with this +tag; tag:"" is mail without a tag',
-)
-WITH_TAG_PREFIX = Condition(
-    "tag_prefix", BEGINS, (TAG,),
+    meaning='it came to the address with this +tag; tag:"" is mail without a tag')
+WITH_TAG_PREFIX = Condition("tag_prefix", BEGINS, (TAG,),
     reason=lambda message, prefix:
-        f"its tag is {message.tag!r}, which does not begin with {prefix!r}",
-)
-TO_ADDRESS = Condition(
-    "recipient", EQUALS, (RECIPIENT,),
-    reason=lambda message, address: f"it was sent to {message.recipient}, not to {address}",
-)
-TO_OTHERS = Condition(
-    "foreign_to", ELSEWHERE, (RECIPIENT,),
+        f"its tag is {message.tag!r}, which does not begin with {prefix!r}")
+TO_ADDRESS = Condition("recipient", EQUALS, (RECIPIENT,),
+    reason=lambda message, address: f"it was sent to {message.recipient}, not to {address}")
+TO_OTHERS = Condition("foreign_to", ELSEWHERE, (RECIPIENT,),
     reason=lambda message, domains:
-        f"it was sent to {message.recipient}, an address of this server",
-)
-IN_MAILS = Condition(
-    "mails", ONE_OF, (MAIL,),
-    reason=lambda message, mails: "it belongs to another mail",
-)
-FROM = Condition(
-    "author", CONTAINS, (AUTHORS,),
+        f"it was sent to {message.recipient}, an address of this server")
+IN_MAILS = Condition("mails", ONE_OF, (MAIL,),
+    reason=lambda message, mails: "it belongs to another mail")
+FROM = Condition("author", CONTAINS, (AUTHORS,),
     reason=lambda message, part: f"its author is {message.header.authors_text!r}",
-    example="from:shop", meaning="an author's name or address contains it",
-)
-WITH_SUBJECT = Condition(
-    "subject", CONTAINS, (SUBJECT,),
+    example="from:shop", meaning="an author's name or address contains it")
+WITH_SUBJECT = Condition("subject", CONTAINS, (SUBJECT,),
     reason=lambda message, part: f"its subject is {message.header.subject!r}",
-    example="subject:welcome", meaning="the subject contains it",
-)
-AFTER = Condition(
-    "after", MORE, (POSITION,),
-    reason=lambda message, position: "it had arrived before the cursor given as after",
-)
-UP_TO = Condition(
-    "up_to", AT_MOST, (POSITION,),
-    reason=lambda message, position: "it has arrived since",
-)
-SINCE = Condition(
-    "since", AT_LEAST, (RECEIVED_AT,),
+    example="subject:welcome", meaning="the subject contains it")
+AFTER = Condition("after", MORE, (POSITION,),
+    reason=lambda message, position: "it had arrived before the cursor given as after")
+UP_TO = Condition("up_to", AT_MOST, (POSITION,),
+    reason=lambda message, position: "it has arrived since")
+SINCE = Condition("since", AT_LEAST, (RECEIVED_AT,),
     reason=lambda message, moment:
         f"it arrived {(moment - message.received_at) / 1000:.1f} s before since",
     example="newer:2h", synonym="after",
-    meaning="it came in the last 2 hours; or since a date or moment: after:2026-11-21",
-)
-WITH_HEADER = Condition(
-    "headers", HAS_FIELD, (HEADER,),
-    reason=lambda message, field: f"it has no header field {field[0]} with {field[1]!r}",
-)
-WITH_TEXT = Condition(
-    "text", CONTAINS, (TEXT,),
+    meaning="it came in the last 2 hours; or since a date or moment: after:2026-11-21")
+WITH_HEADER = Condition("headers", HAS_FIELD, (HEADER,),
+    reason=lambda message, field: f"it has no header field {field[0]} with {field[1]!r}")
+WITH_TEXT = Condition("text", CONTAINS, (TEXT,),
     reason=lambda message, part: f"its text does not contain {part!r}",
-    example="text:code", meaning="the text or the visible HTML contains it",
-)
-WITH_FILES = Condition(
-    "has_attachment", MORE, (FILES,),
+    example="text:code", meaning="the text or the visible HTML contains it")
+WITH_FILES = Condition("has_attachment", MORE, (FILES,),
     reason=lambda message, _: "it has no attachment",
     example="has:attachment", fixed=0,
-    meaning="something is attached; pictures that the HTML shows in its text do not count",
-)
-WITHOUT_FILES = Condition(
-    "has_no_attachment", EQUALS, (FILES,),
-    reason=lambda message, _: "it has an attachment",
-)
-WITH_CODE = Condition(
-    "has_code", EQUALS, (CODES,),
-    example="has:code", fixed=1, meaning="a one-time code was found",
-)
-WITH_WORDS = Condition(
-    "words", CONTAINS,
+    meaning="something is attached; pictures that the HTML shows in its text do not count")
+WITHOUT_FILES = Condition("has_no_attachment", EQUALS, (FILES,),
+    reason=lambda message, _: "it has an attachment")
+WITH_CODE = Condition("has_code", EQUALS, (CODES,),
+    example="has:code", fixed=1, meaning="a one-time code was found")
+WITH_WORDS = Condition("words", CONTAINS,
     # The text is last, since it is the longest.
     (SUBJECT, AUTHORS, RECIPIENT, PEOPLE, FILE_NAMES, TEXT),
     example="welcome shop",
-    meaning="both words, in any order, in subject, text, addresses or attachments' names",
-)
-TO = Condition(
-    "to", CONTAINS, (RECIPIENT, PEOPLE),
-    example="to:signup", meaning="the recipient, To, Cc, Bcc or Reply-To contains it",
-)
+    meaning="both words, in any order, in subject, text, addresses or attachments' names")
+TO = Condition("to", CONTAINS, (RECIPIENT, PEOPLE),
+    example="to:signup", meaning="the recipient, To, Cc, Bcc or Reply-To contains it")
 TO_PEOPLE = Condition("people", CONTAINS, (PEOPLE,))
 TO_RECIPIENT = Condition("recipient_part", CONTAINS, (RECIPIENT,))
-WITH_FILE_NAME = Condition(
-    "file_name", CONTAINS, (FILE_NAMES,),
-    example="filename:invoice", meaning="the name of an attachment contains it",
-)
-OLDER = Condition(
-    "older", LESS, (RECEIVED_AT,),
+WITH_FILE_NAME = Condition("file_name", CONTAINS, (FILE_NAMES,),
+    example="filename:invoice", meaning="the name of an attachment contains it")
+OLDER = Condition("older", LESS, (RECEIVED_AT,),
     example="older:3d", synonym="before",
-    meaning="it came more than 3 days ago; or before a date or moment: before:2026-11-21",
-)
-LARGER = Condition(
-    "larger", MORE, (SIZE,),
-    example="larger:100k", meaning="it has more than 100 KiB; k, M and G are powers of 1,024",
-)
-SMALLER = Condition(
-    "smaller", LESS, (SIZE,),
-    example="smaller:2M", meaning="it has less than 2 MiB",
-)
-UNREAD = Condition(
-    "unread", EQUALS, (IS_READ,),
-    example="is:unread", fixed=0, meaning="it was not opened on the dashboard yet",
-)
-READ = Condition(
-    "read", EQUALS, (IS_READ,),
-    example="is:read", fixed=1, meaning="it was opened",
-)
-WITH_KEYWORD = Condition(
-    "keyword", HAS_WORD, (KEYWORDS,),
+    meaning="it came more than 3 days ago; or before a date or moment: before:2026-11-21")
+LARGER = Condition("larger", MORE, (SIZE,),
+    example="larger:100k", meaning="it has more than 100 KiB; k, M and G are powers of 1,024")
+SMALLER = Condition("smaller", LESS, (SIZE,),
+    example="smaller:2M", meaning="it has less than 2 MiB")
+UNREAD = Condition("unread", EQUALS, (IS_READ,),
+    example="is:unread", fixed=0, meaning="it was not opened on the dashboard yet")
+READ = Condition("read", EQUALS, (IS_READ,),
+    example="is:read", fixed=1, meaning="it was opened")
+WITH_KEYWORD = Condition("keyword", HAS_WORD, (KEYWORDS,),
     example="keyword:paid",
-    meaning="a mail program or a client of Mailpit put this keyword (their tag) on it",
-)
+    meaning="a mail program or a client of Mailpit put this keyword (their tag) on it")
 WITHOUT_KEYWORDS = Condition("no_keywords", EQUALS, (KEYWORDS,))
-VIA = Condition(
-    "via", EQUALS, (PROVIDER,),
+VIA = Condition("via", EQUALS, (PROVIDER,),
     example="via:resend",
-    meaning="it was posted to the API of this provider; via:smtp is mail that was not",
-)
+    meaning="it was posted to the API of this provider; via:smtp is mail that was not")
 # fmt: on
 
 CONDITIONS = (

@@ -93,7 +93,7 @@ word."""
 _AGO = re.compile(r"(\d{1,6})([smhdw])", re.ASCII | re.IGNORECASE)
 _UNITS = {"s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY}
 
-SIZE_TEXT = re.compile(r"(\d{1,9})([kmg]?)(?:i?b)?", re.ASCII | re.IGNORECASE)
+_SIZE_TEXT = re.compile(r"(\d{1,9})([kmg]?)(?:i?b)?", re.ASCII | re.IGNORECASE)
 _POWERS = {"": 0, "k": 10, "m": 20, "g": 30}
 
 
@@ -212,7 +212,7 @@ def _read_size(prefix: str, value: str, _: Instant) -> int:
 
 def size_of(text: str) -> int | None:
     """Return the number of bytes of a size like 100k, or `None`; k, M, G are powers of 1,024."""
-    match = SIZE_TEXT.fullmatch(text)
+    match = _SIZE_TEXT.fullmatch(text)
     return None if match is None else int(match[1]) << _POWERS[match[2].lower()]
 
 
