@@ -1,6 +1,7 @@
 """Print the figures that show how easily the package is read (``python -m scripts.survey_code``).
 
-With ``--list`` it prints each place too. `tests/test_survey.py` holds the figures.
+With ``--list`` it prints each place too. `tests/test_survey.py` holds the figures, and
+`tests/test_private_names.py` that one module uses private names of Twisted.
 """
 
 import argparse
