@@ -26,7 +26,8 @@ FILES_OF_OTHERS = {
 INVENTED = ("tests/test_architecture.py", "tests/corpus/", "tests/docs/test_references.py")
 """Files and folders that mention files which exist in an example or a mail only."""
 
-FOLDERS = ("", "mailcheck", "tests", "docs", "mailcheck/web")
+SKILLS = ("mailcheck/clients", "mailcheck/clients/receive-test-mail")
+FOLDERS = ("", "mailcheck", "tests", "docs", "mailcheck/web", *SKILLS)
 """Folders from which a path may start, beside that of the file that mentions it."""
 
 
