@@ -137,6 +137,7 @@ NOT_NAMES = {
     "backup.folder",
     "release.per_hour",
     "limits.requests_per_minute",
+    "limits.stranger_checks_per_day",
 }
 """The options whose texts speak of accounts or projects, but do not name any."""
 

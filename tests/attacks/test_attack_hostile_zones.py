@@ -297,7 +297,7 @@ def test_checks_of_accounts_take_turns(stalled: tuple[House, MemoryZone]) -> Non
     answers = [one.answer() for one in hostile]
     assert {answer.status for answer in answers} == {429, 500}
     refused = next(answer for answer in answers if answer.status == 429)
-    assert "checks of this account" in refused.json["error"]
+    assert "of your checks are running" in refused.json["error"]
     assert int(refused.headers["retry-after"]) > 0
 
 

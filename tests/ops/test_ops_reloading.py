@@ -227,6 +227,12 @@ CHANGES = [
     ),
     Change("limits.requests_per_minute", "7", 7, lambda one: key_limits(one).per_minute),
     Change("limits.requests_per_day", "7", 7, lambda one: key_limits(one).per_day),
+    Change(
+        "limits.stranger_checks_per_day",
+        "7",
+        7,
+        lambda one: one.daemon.accounts.stranger_checks.per_day,
+    ),
     Change("limits.waits_per_key", "7", 7, lambda one: one.daemon.slots.waits.per_owner),
     Change("accounts.registration", '"open"', "open", lambda one: registration(one).mode.value),
     Change(
