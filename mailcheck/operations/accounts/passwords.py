@@ -104,6 +104,9 @@ def require_strong(password: str, name: str) -> None:
         problem = f"the password needs at least {SHORTEST_PASSWORD} characters"
     elif len(password) > LONGEST_PASSWORD:
         problem = f"the password has at most {LONGEST_PASSWORD} characters"
+    elif any(unicodedata.category(character) == "Cc" for character in password):
+        # RFC 8265 4.2.2. HMAC pads keys with NUL, so those at the end would not count.
+        problem = "the password contains a control character"
     elif password.casefold() == name.casefold() or len(set(password)) < 4:
         problem = "this password is too easy to guess; choose another one"
     else:
