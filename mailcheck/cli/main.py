@@ -242,7 +242,7 @@ GROUPS: Mapping[str, Mapping[str, CommandRow]] = {
         ),
         "reports": CommandRow(
             "reports received by a daemon: list, delete",
-            "reports_commands:add_reports_commands",
+            "report_commands:add_reports",
             ("mailcheck reports list", "mailcheck reports list --limit 50"),
         ),
     },

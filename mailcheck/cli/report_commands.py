@@ -1,21 +1,23 @@
-"""``mailcheck dmarc|tls-report FILE``: read reports from receivers, without a daemon.
+"""``mailcheck dmarc|tls-report FILE`` and ``mailcheck reports``: reports from receivers.
 
-``mailcheck dmarc plan DOMAIN`` asks a daemon, which has the reports of a domain.
+Files are read without a daemon. ``reports`` and ``dmarc plan DOMAIN`` ask a daemon, which has the
+reports that it has received.
 """
 
 import argparse
+import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from msgspec import Struct, field
 
 from mailcheck.api.domains.receiver_reports import (
     RefusedFile,
     render_dmarc_files,
-    render_split,
     render_tls_files,
 )
 from mailcheck.api.requests.checks import DEFAULT_REPORT_DAYS, MOST_REPORT_DAYS
@@ -25,26 +27,36 @@ from mailcheck.checks.receiver_reports.aggregate import AggregateReport
 from mailcheck.checks.receiver_reports.overview import OverviewRequest, overview_of
 from mailcheck.checks.receiver_reports.reading import RejectedDocument, read_report_files
 from mailcheck.checks.receiver_reports.senders import (
-    Cause,
     ReportedRow,
     pack_row,
     pack_rows,
     rows_of_report,
 )
-from mailcheck.checks.receiver_reports.tls import TlsReport, explain_failure
-from mailcheck.cli.access.daemon_access import add_daemon_options, run_on_daemon
+from mailcheck.checks.receiver_reports.tls import TlsReport
+from mailcheck.cli.access.daemon_access import (
+    add_daemon_options,
+    run_on_daemon,
+    set_daemon_command,
+)
 from mailcheck.cli.access.reactor_commands import CountedLookups, on_reactor
-from mailcheck.cli.commands import BLUE, BOLD, GREEN, RED, YELLOW, Console, Line, Painted
-from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE
+from mailcheck.cli.commands import Console, whole_id
+from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
 from mailcheck.cli.parser import whole_number
-from mailcheck.cli.reports_commands import describe_numbers, plan_policy
-from mailcheck.core.domains.receiver_reports import MIN_DAYS
+from mailcheck.cli.texts.report_texts import (
+    count,
+    describe_letter,
+    describe_overviews,
+    describe_plan,
+    describe_tls,
+    reporter_of,
+)
+from mailcheck.clients.mailcheck_client import LARGEST_PAGE, Mailcheck
+from mailcheck.core.domains.receiver_reports import MIN_DAYS, ReportKind
 from mailcheck.core.errors import ReportRefused
-from mailcheck.core.instants import DAY, Instant, format_instant
+from mailcheck.core.identifiers import SHORT_ID_LENGTH
 from mailcheck.daemon.wall_clock import of_the_system
 from mailcheck.operations.reports.summarize_senders import (
     ShownOverview,
-    ShownSender,
     SummarizeSenders,
     show_sender,
 )
@@ -58,8 +70,17 @@ _EPILOG = (
     " file. Exit status: 0 fine, 1 some mail failed, 2 a file is not a report."
 )
 
-
 _A_REPORT = "a report; - reads stdin"
+
+PLAN = "plan"
+"""Word that names a plan instead of a file. A file with this name is `./plan`."""
+
+_STATUSES = {
+    "safe": EXIT_FINE,
+    "enforced": EXIT_FINE,
+    "steps": EXIT_PROBLEM,
+    "undetermined": EXIT_UNDETERMINED,
+}
 
 
 def add_dmarc(parser: argparse.ArgumentParser) -> None:
@@ -94,6 +115,31 @@ def add_tls_report(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``mailcheck tls-report``."""
     _add(parser, _A_REPORT)
     parser.set_defaults(command=_tls_report)
+
+
+def add_reports(parser: argparse.ArgumentParser) -> None:
+    """Add the commands of ``mailcheck reports``."""
+    parts = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    listed = parts.add_parser("list", help="list the newest reports, including uncounted ones")
+    listed.add_argument(
+        "--limit",
+        type=whole_number(1, LARGEST_PAGE),
+        default=20,
+        metavar="NUMBER",
+        help=f"1 to {LARGEST_PAGE} (20)",
+    )
+    listed.add_argument(
+        "--kind", choices=[kind.value for kind in ReportKind], help="only reports of this kind"
+    )
+    delete = parts.add_parser(
+        "delete", help="delete reports with the rows they count: by id, by reporter or by day"
+    )
+    delete.add_argument("ids", nargs="*", metavar="ID", help="as `mailcheck reports list` shows it")
+    delete.add_argument("--reporter", metavar="DOMAIN", help="all reports of this reporter")
+    delete.add_argument("--day", metavar="DATE", help="all reports about this day, like 2026-11-19")
+    for part, do in ((listed, _list_reports), (delete, _delete_reports)):
+        set_daemon_command(part, do)
+        part.add_argument("--json", action="store_true", help="print JSON, as the API returns it")
 
 
 def _add(parser: argparse.ArgumentParser, text: str) -> None:
@@ -144,13 +190,9 @@ def _end(found: _Files, console: Console, *, has_failures: bool) -> int:
     return EXIT_PROBLEM if has_failures else EXIT_FINE
 
 
-PLAN = "plan"
-"""Word that names a plan instead of a file. A file with this name is `./plan`."""
-
-
 def _dmarc(options: argparse.Namespace, console: Console) -> int:
     if options.files[0] == PLAN:
-        return run_on_daemon(plan_policy, options, console)
+        return run_on_daemon(_plan_policy, options, console)
     if not options.offline:
         return on_reactor(options, console)
     found = _read(options.files)
@@ -185,7 +227,7 @@ def _by_domain(reports: Iterable[AggregateReport]) -> dict[str, tuple[list[Repor
     found = {}
     for domain in dict.fromkeys(report.domain for report in reports):
         own = [report for report in reports if report.domain == domain]
-        newest = max(own, key=lambda one: one.begins_at)
+        newest = max(own, key=lambda report: report.begins_at)
         seen = [seen for report in own for seen in rows_of_report(report, reporter_of(report))]
         found[domain] = seen, newest.policy.policy
     return found
@@ -211,44 +253,6 @@ def _say_dmarc(
     return _end(found, console, has_failures=any(overview.overview.failing for overview in shown))
 
 
-def reporter_of(report: AggregateReport) -> str:
-    """Return the reporter that a report names."""
-    return report.organisation or report.email.rpartition("@")[2] or "unknown"
-
-
-def describe_overviews(shown: Iterable[ShownOverview]) -> Iterator[Line]:
-    """Yield the lines of overviews."""
-    for overview in shown:
-        known = overview.overview
-        last = Instant(known.ends_at - DAY)
-        days = f"{format_instant(known.begins_at)[:10]} to {format_instant(last)[:10]}"
-        yield Painted(known.domain, BOLD), f"  {days}  policy {known.policy or 'unknown'}"
-        reporters = ", ".join(list(known.reporters)[:10])
-        yield f"  {known.messages} messages, {known.passing} pass; reported by {reporters}"
-        yield f"  {describe_numbers(as_json(render_split(known.mail)))}"
-        yield f"  p=reject would stop {known.stopped.total} of them"
-        for sender in overview.senders:
-            yield from _describe_sender(sender)
-
-
-def _describe_sender(shown: ShownSender) -> Iterator[Line]:
-    sender = shown.sender
-    colours = {Cause.PASSES: GREEN, Cause.FORWARDED: BLUE}
-    colour = colours.get(sender.cause, YELLOW if sender.is_known else RED)
-    counts = f"{sender.failing} of {sender.messages} fail"
-    yield ""
-    yield "  ", Painted(sender.name, colour), f"  {counts}"
-    yield f"    {shown.meaning}"
-    if sender.failing:
-        yield f"    {shown.fix}"
-    if shown.record is not None:
-        yield f"    {shown.record.name}  {shown.record.rdtype}  {shown.record.value}"
-    for source in sender.sources[:3]:
-        yield f"    from {source.address} {source.host}".rstrip()
-    if sender.source_count > 3:
-        yield f"    and {sender.source_count - 3} more addresses"
-
-
 def _tls_report(options: argparse.Namespace, console: Console) -> int:
     found = _read(options.files)
     found.refused += [
@@ -258,24 +262,80 @@ def _tls_report(options: argparse.Namespace, console: Console) -> int:
     if options.json:
         console.print_json(as_json(render_tls_files(found.tls, found.refused)))
     else:
-        console.print_lines(_describe_tls(found.tls))
+        console.print_lines(describe_tls(found.tls))
     failed = any(policy.failed for report in found.tls for policy in report.policies)
     return _end(found, console, has_failures=failed)
 
 
-def _describe_tls(reports: Iterable[TlsReport]) -> Iterator[Line]:
-    for report in reports:
-        day = format_instant(report.begins_at)[:10]
-        yield Painted(report.organisation or report.contact, BOLD), f"  {day}"
-        yield from (f"  {problem}" for problem in report.problems)
-        for policy in report.policies:
-            colour = RED if policy.failed else GREEN
-            counts = Painted(f"{policy.failed} failed", colour)
-            yield f"  {policy.domain} ({policy.kind}): {policy.successful} encrypted, ", counts
-            for failure in policy.failures:
-                meaning, fix = explain_failure(failure.result)
-                where = failure.receiving_host or failure.receiving_ip
-                yield f"    {failure.sessions} {failure.result} {where}".rstrip()
-                yield f"      {meaning} {fix}"
-                if failure.reason:
-                    yield f"      {failure.reason}"
+def _plan_policy(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck dmarc plan DOMAIN``: store the given decisions, and print the plan."""
+    if len(options.files) != 2:
+        console.print_note("mailcheck: name one domain: mailcheck dmarc plan DOMAIN")
+        return EXIT_USAGE
+    domain = options.files[1]
+    decided = {"mine": options.mine, "not-mine": options.not_mine, "undecided": options.undecided}
+    for decision, senders in decided.items():
+        for sender in senders:
+            body = {"domain": domain, "sender": sender, "decision": decision}
+            daemon.request("POST", "/reports/dmarc/senders", body=body)
+    plan = daemon.request("GET", "/reports/dmarc/plan", {"domain": domain, "days": options.days})
+    if options.json:
+        console.print_line(json.dumps(plan))
+    else:
+        console.print_lines(describe_plan(plan))
+    return _STATUSES[plan["state"]]
+
+
+def _list_reports(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck reports list``: print a line for each report."""
+    kind = {} if options.kind is None else {"kind": options.kind}
+    found = daemon.request("GET", "/reports", {"limit": options.limit, **kind})
+    if options.json:
+        console.print_line(json.dumps(found))
+        return EXIT_FINE
+    of_kind = "" if options.kind is None else f"{options.kind} "
+    console.explain_empty(
+        found["reports"],
+        f"no {of_kind}reports yet: `mailcheck dmarc plan DOMAIN` says which record requests them",
+    )
+    for report in found["reports"]:
+        day = (report["beginsAt"] or report["receivedAt"])[:10]
+        facts = (
+            report["id"],
+            day,
+            report["kind"],
+            report["state"],
+            report["reporter"] or "-",
+            report["domain"],
+        )
+        counts = f"{count(report['messages'], 'message')}, {report['failing']} fail"
+        console.print_line("  ".join(filter(None, (*facts, counts, report["reason"]))))
+        if "letter" in report:
+            console.print_lines(describe_letter(report["letter"]))
+    return EXIT_FINE
+
+
+def _delete_reports(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck reports delete``: by ids, or all of a reporter, of a day, or of both."""
+    chosen = {"reporter": options.reporter, "day": options.day}
+    asked = {name: value for name, value in chosen.items() if value is not None}
+    if bool(options.ids) is bool(asked):
+        console.print_note(
+            "mailcheck: name the reports to delete: ids, or --reporter DOMAIN, --day DATE"
+        )
+        return EXIT_USAGE
+    known: list[str] = []
+    if any(len(beginning_of_id) < SHORT_ID_LENGTH for beginning_of_id in options.ids):
+        known = [
+            report["id"] for report in daemon.request("GET", "/reports", {"limit": 100})["reports"]
+        ]
+    for whole in [whole_id(beginning, known, "report") for beginning in options.ids]:
+        daemon.request("DELETE", f"/reports/{quote(whole, safe='')}")
+    deleted = len(options.ids)
+    if asked:
+        deleted = daemon.request("DELETE", "/reports", asked)["deleted"]
+    if options.json:
+        console.print_line(json.dumps({"success": True, "deleted": deleted}))
+    else:
+        console.print_note(f"deleted: {deleted}")
+    return EXIT_FINE
