@@ -2,7 +2,6 @@
 
 import argparse
 import getpass
-import json
 import os
 import re
 import shlex
@@ -172,12 +171,8 @@ def show_passkeys(options: argparse.Namespace, console: Console) -> int:
             "createdAt": _moment(passkey.created_at),
             "lastUsedAt": _moment(passkey.last_used_at),
         }
-        if options.json:
-            console.print_line(json.dumps(row))
-        else:
-            console.print_line(
-                f"{passkey.id}  {passkey.name}  last used {row['lastUsedAt'] or 'never'}"
-            )
+        words = (passkey.id, passkey.name, f"last used {row['lastUsedAt'] or 'never'}")
+        console.print_row(row, words, as_json=options.json)
     return EXIT_FINE
 
 
@@ -310,10 +305,7 @@ def list_members(options: argparse.Namespace, console: Console) -> int:
             "role": member.role,
             "addedAt": format_instant(member.added_at),
         }
-        if options.json:
-            console.print_text(json.dumps(shown))
-        else:
-            console.print_line("  ".join(shown.values()))
+        console.print_row(shown, shown.values(), as_json=options.json)
     return EXIT_FINE
 
 
@@ -450,13 +442,10 @@ def list_clients(options: argparse.Namespace, console: Console) -> int:
             "createdAt": format_instant(client.created_at),
             "expiresAt": _moment(client.expires_at),
         }
-        if options.json:
-            console.print_text(json.dumps(shown))
-            continue
         expiry = f"expires {shown['expiresAt']}" if client.expires_at else "does not expire"
         kind = "with a secret" if client.has_secret else "without a secret"
         words = (client.id, client.source, kind, expiry, client.redirect_uris, client.name)
-        console.print_line("  ".join(words))
+        console.print_row(shown, words, as_json=options.json)
     return EXIT_FINE
 
 
@@ -506,37 +495,31 @@ def list_accounts(options: argparse.Namespace, console: Console) -> int:
     for use in found:
         account = use.account
         address = join_subaddress(account.mailbox_name, "", console.config.inbox.domain)
-        if options.json:
-            shown = {
-                "name": account.name,
-                "address": address,
-                "createdAt": format_instant(account.created_at),
-                "isOperator": account.is_operator,
-                "isProject": account.is_project,
-                "messages": use.message_count,
-                "bytes": use.byte_count,
-                "lastActiveAt": _moment(use.last_active_at),
-                "disabledAt": _moment(account.disabled_at),
-                "maxMessages": account.max_messages,
-                "maxBytes": account.max_bytes,
-                "retentionHours": account.retention_hours,
-            }
-            console.print_text(json.dumps(shown))
-            continue
-        words = [
+        shown = {
+            "name": account.name,
+            "address": address,
+            "createdAt": format_instant(account.created_at),
+            "isOperator": account.is_operator,
+            "isProject": account.is_project,
+            "messages": use.message_count,
+            "bytes": use.byte_count,
+            "lastActiveAt": _moment(use.last_active_at),
+            "disabledAt": _moment(account.disabled_at),
+            "maxMessages": account.max_messages,
+            "maxBytes": account.max_bytes,
+            "retentionHours": account.retention_hours,
+        }
+        words = (
             account.name,
             address,
             format_instant(account.created_at),
             f"{use.message_count} messages",
             f"last active {_moment(use.last_active_at) or 'never'}",
-        ]
-        if account.disabled_at is not None:
-            words.append(f"disabled {format_instant(account.disabled_at)}")
-        if account.is_operator:
-            words.append("operator")
-        if account.is_project:
-            words.append("project")
-        console.print_line("  ".join(words))
+            f"disabled {format_instant(account.disabled_at)}" if account.disabled_at else "",
+            "operator" if account.is_operator else "",
+            "project" if account.is_project else "",
+        )
+        console.print_row(shown, words, as_json=options.json)
     return EXIT_FINE
 
 
@@ -614,12 +597,10 @@ def show_sessions(options: argparse.Namespace, console: Console) -> int:
             "createdAt": format_instant(session.created_at),
             "seenAt": format_instant(session.seen_at),
         }
-        if options.json:
-            console.print_text(json.dumps(shown))
-            continue
         where = session.client or "unknown address"
         begun, seen = shown["createdAt"], shown["seenAt"]
-        console.print_line(f"{session.id}  {where}  signed in {begun}  last used {seen}")
+        words = (session.id, where, f"signed in {begun}", f"last used {seen}")
+        console.print_row(shown, words, as_json=options.json)
     return EXIT_FINE
 
 
@@ -658,12 +639,9 @@ def show_audit(options: argparse.Namespace, console: Console) -> int:
             "client": entry.client or None,
             "detail": entry.detail or None,
         }
-        if options.json:
-            console.print_text(json.dumps(shown))
-            continue
         by = f"by {entry.actor}" + (f" from {entry.client}" if entry.client else "")
         words = (shown["at"], entry.account_name or "-", entry.action, by, entry.detail)
-        console.print_line("  ".join(filter(None, map(str, words))))
+        console.print_row(shown, words, as_json=options.json)
     return EXIT_FINE
 
 
@@ -727,16 +705,13 @@ def list_keys(options: argparse.Namespace, console: Console) -> int:
             "revokedAt": _moment(key.revoked_at),
             "lastUsedAt": _moment(key.last_used_at),
         }
-        if options.json:
-            console.print_text(json.dumps(shown))
-            continue
         state = _state_of(key)
         rates = f"{shown['perMinute']}/min {shown['perDay']}/day"
         used = f"last used {shown['lastUsedAt'] or 'never'}"
         rights = str(key.rights)
         hint = f"{key.hint}..." if key.client_id is None else f"OAuth client {key.client_id}"
         words = (key.id, account.name, hint, rights, rates, state, used, key.name)
-        console.print_line("  ".join(words).rstrip())
+        console.print_row(shown, words, as_json=options.json)
     return EXIT_FINE
 
 

@@ -4,7 +4,7 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sized
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
 from contextlib import contextmanager
 from threading import Event, RLock, Thread
 from typing import TextIO
@@ -81,6 +81,19 @@ class Console:
             self.output.flush()
             self.output.buffer.write(data)
             self.output.buffer.flush()
+
+    def print_words(self, words: Iterable[str | None]) -> None:
+        """Print a row of a listing: its words, without those that are missing."""
+        self.print_line("  ".join(filter(None, words)))
+
+    def print_row(
+        self, shape: Mapping[str, object], words: Iterable[str | None], *, as_json: bool
+    ) -> None:
+        """Print a row of a listing: its words, or its shape as JSON in one line."""
+        if as_json:
+            self.print_text(json.dumps(shape))
+        else:
+            self.print_words(words)
 
     def explain_empty(self, rows: Sized, text: str) -> None:
         """Print a note about what would fill a list if it is empty."""

@@ -309,7 +309,7 @@ def _list_reports(daemon: Mailcheck, options: argparse.Namespace, console: Conso
             report["domain"],
         )
         counts = f"{count(report['messages'], 'message')}, {report['failing']} fail"
-        console.print_line("  ".join(filter(None, (*facts, counts, report["reason"]))))
+        console.print_words((*facts, counts, report["reason"]))
         if "letter" in report:
             console.print_lines(describe_letter(report["letter"]))
     return EXIT_FINE

@@ -96,7 +96,7 @@ def list_watches(daemon: Mailcheck, options: argparse.Namespace, console: Consol
         console.explain_empty(watches, "nothing is watched yet: mailcheck watch add DOMAIN")
         for watch in watches:
             state = "paused" if watch["paused"] else f"every {watch['everyMinutes']} min"
-            console.print_line(f"{watch['id']}  {watch['target']}  {state}")
+            console.print_words((watch["id"], watch["target"], state))
         console.print_lines(map(_alert_line, alerts))
     return EXIT_PROBLEM if alerts else EXIT_FINE
 

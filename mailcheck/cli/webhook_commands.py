@@ -104,20 +104,9 @@ def _list(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> in
     console.explain_empty(found["webhooks"], "no webhooks yet: mailcheck webhook add URL")
     for webhook in found["webhooks"]:
         wanted = [f"{name}={value}" for name, value in webhook["filter"].items()]
-        problem = (
-            [f"({webhook['failures']} failures: {webhook['problem']})"]
-            if webhook["problem"]
-            else []
-        )
-        words = [
-            webhook["id"],
-            webhook["state"],
-            webhook["cursor"],
-            webhook["url"],
-            *wanted,
-            *problem,
-        ]
-        console.print_line("  ".join(words))
+        problem = webhook["problem"] and f"({webhook['failures']} failures: {webhook['problem']})"
+        facts = (webhook["id"], webhook["state"], webhook["cursor"], webhook["url"])
+        console.print_words((*facts, *wanted, problem))
     return EXIT_FINE
 
 
