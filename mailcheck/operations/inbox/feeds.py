@@ -8,7 +8,6 @@ no read, and neither does mail that no client waits for.
 """
 
 from collections.abc import Callable, Sequence
-from enum import Enum
 from functools import partial
 
 from msgspec import Struct, field
@@ -33,20 +32,12 @@ LOOK_SIZE = 200
 """Maximum number of messages in one read. The rest follows in the next read."""
 
 
-class _Removals(Enum):
-    """Whether messages of the inbox were deleted, for a waiter that watches deletions."""
-
-    IGNORED = "the waiter does not watch deletions"
-    NONE = "no message was deleted since the waiter has watched"
-    SOME = "messages were deleted, and the waiter has not handled it yet"
-
-
 class Waiter(Struct, eq=False):
     """One parked wait. Matching messages are queued in order until the waiter takes them.
 
     With ``wants_refusals``, rejected mail that may have matched is offered as well. At most
     ``max_held`` messages are queued, if given. ``has_missed`` says that there were more, so the
-    store must be read.
+    store must be read. ``_has_removals`` is `None` while the waiter does not watch deletions.
     """
 
     account_id: AccountId
@@ -54,7 +45,7 @@ class Waiter(Struct, eq=False):
     wants_refusals: bool = False
     max_held: int | None = None
     has_missed: bool = False
-    _removals: _Removals = _Removals.IGNORED
+    _has_removals: bool | None = None
     _messages: list[MessageRow] = field(default_factory=list)
     _refusals: list[Refusal] = field(default_factory=list)
     _bell: "Deferred[None] | None" = None
@@ -87,22 +78,22 @@ class Waiter(Struct, eq=False):
 
     def watch_removals(self) -> None:
         """Watch messages that are deleted from now on."""
-        self._removals = _Removals.NONE
+        self._has_removals = False
 
     def ignore_removals(self) -> None:
         """Stop watching deletions."""
-        self._removals = _Removals.IGNORED
+        self._has_removals = None
 
     def note_removal(self) -> None:
         """Record that messages of the inbox were deleted."""
-        if self._removals is _Removals.NONE:
-            self._removals = _Removals.SOME
+        if self._has_removals is False:
+            self._has_removals = True
             self._ring()
 
     @property
     def has_removals(self) -> bool:
         """Whether messages were deleted since `watch_removals`."""
-        return self._removals is _Removals.SOME
+        return bool(self._has_removals)
 
     def when_offered(self) -> Deferred[None]:
         """Fire when there is something to take. The caller cancels it when it gives up."""
@@ -148,36 +139,21 @@ class Waiter(Struct, eq=False):
             bell.errback(self._failure)
 
 
-class _Reading(Enum):
-    """Whether the store is being read for the waiters of an inbox."""
-
-    UNSTARTED = "the start position is unknown, because no waiter has read the store yet"
-    UNSTARTED_DUE = "as UNSTARTED, and a read is due as soon as the position is known"
-    IDLE = "everything up to the position was offered"
-    RUNNING = "new messages are being read"
-    RUNNING_DUE = "as RUNNING, and a hint has arrived since, so another read follows"
-
-
-class _OwnMail(Enum):
-    """The state of the mail that this daemon has stored since the last hint."""
-
-    NONE = "there was none"
-    ALL_OFFERED = "all of it was offered, so its hint needs no read"
-    SOME_LEFT_OUT = "some was not the next message after the position, and must be read"
-
-
 class _Feed:
     """The waiters of one inbox, and the position up to which it was read for them.
 
-    All messages from ``_start`` to ``_position`` were offered.
+    All messages from ``_start`` to ``_position`` were offered. The first read of a waiter sets both
+    (``_is_started``). A read that is needed before, or while another is running, is due
+    (``_is_due``). ``_has_offered`` and ``_has_left_out`` are about the mail that this daemon has
+    stored since the last hint.
     """
 
     def __init__(self, account_id: AccountId, store: MailStore, now: Now) -> None:
         self._account_id = account_id
         self._store = store
         self._now = now
-        self._reading = _Reading.UNSTARTED
-        self._own_mail = _OwnMail.NONE
+        self._is_started = self._is_running = self._is_due = False
+        self._has_offered = self._has_left_out = False
         self._start = self._position = START
         self._by_tag: dict[str | None, dict[Waiter, None]] = {}
         self._along = Prefetch(lambda message: self.expects(message.tag), LARGE)
@@ -203,16 +179,10 @@ class _Feed:
         has missed the messages in between, and must read again.
         """
         if not self._is_started:
-            is_due = self._reading is _Reading.UNSTARTED_DUE
+            self._is_started = True
             self._start = self._position = position
-            self._reading = _Reading.IDLE
-            if is_due:
-                self.look()
+            self._look_if_due()
         return position >= self._start
-
-    @property
-    def _is_started(self) -> bool:
-        return self._reading not in (_Reading.UNSTARTED, _Reading.UNSTARTED_DUE)
 
     @property
     def position(self) -> Position:
@@ -238,35 +208,41 @@ class _Feed:
 
     def reach(self, position: Position) -> bool:
         """Advance to a position if it is the next one; return whether it was."""
-        if self._reading is not _Reading.IDLE or position != self._position + 1:
-            self._own_mail = _OwnMail.SOME_LEFT_OUT
+        is_next = position == self._position + 1
+        if not self._is_started or self._is_running or not is_next:
+            self._has_left_out = True
             return False
-        if self._own_mail is _OwnMail.NONE:
-            self._own_mail = _OwnMail.ALL_OFFERED
+        self._has_offered = True
         self._position = position
         return True
 
     def on_hint(self) -> None:
         """Handle a hint. It needs no read if all messages it may be about were offered."""
-        own_mail, self._own_mail = self._own_mail, _OwnMail.NONE
-        if own_mail is not _OwnMail.ALL_OFFERED:
+        is_known = self._has_offered and not self._has_left_out
+        self._has_offered = self._has_left_out = False
+        if not is_known:
             self.look()
 
     def look(self) -> None:
         """Read new messages now, or right after the read that is running."""
-        self._reading = _AFTER_HINT[self._reading]
-        if self._reading is _Reading.RUNNING:
-            wanted = MessageFilter(after=self._position)
-            found = self._store.oldest_matches(
-                self._account_id, wanted, self._now(), LOOK_SIZE, self._along
-            )
-            found.addCallbacks(self._offer, self._fail).addCallback(self._end_look)
+        self._is_due = True
+        self._look_if_due()
+
+    def _look_if_due(self) -> None:
+        if not self._is_due or self._is_running or not self._is_started:
+            return
+        self._is_due, self._is_running = False, True
+        wanted = MessageFilter(after=self._position)
+        found = self._store.oldest_matches(
+            self._account_id, wanted, self._now(), LOOK_SIZE, self._along
+        )
+        found.addCallbacks(self._offer, self._fail).addCallback(self._end_look)
 
     def _offer(self, found: tuple[tuple[MessageRow, ...], Position]) -> Deferred[None] | None:
         messages, last_position = found
         if len(messages) == LOOK_SIZE:
             last_position = messages[-1].summary.position
-            self._reading = _Reading.RUNNING_DUE
+            self._is_due = True
         before, self._position = self._position, last_position
         for message in messages:
             self._offer_one(message)
@@ -292,20 +268,9 @@ class _Feed:
             waiter.fail(failure)
 
     def _end_look(self, _: None) -> None:
-        is_due = self._reading is _Reading.RUNNING_DUE
-        self._reading = _Reading.IDLE
-        if is_due and self._by_tag:
-            self.look()
-
-
-_AFTER_HINT = {
-    _Reading.UNSTARTED: _Reading.UNSTARTED_DUE,
-    _Reading.UNSTARTED_DUE: _Reading.UNSTARTED_DUE,
-    _Reading.IDLE: _Reading.RUNNING,
-    _Reading.RUNNING: _Reading.RUNNING_DUE,
-    _Reading.RUNNING_DUE: _Reading.RUNNING_DUE,
-}
-"""The state after a hint, which requests a read."""
+        self._is_running = False
+        if self._by_tag:
+            self._look_if_due()
 
 
 class InboxFeeds:
