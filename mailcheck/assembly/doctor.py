@@ -19,11 +19,10 @@ from mailcheck.assembly.deployment import (
 )
 from mailcheck.assembly.probes import Probes
 from mailcheck.assembly.scoring import rspamd_client
-from mailcheck.checks.dns_answers import CLOSED_RESOLVER, Answers, look_up, look_up_addresses
+from mailcheck.checks.dns_answers import look_up, look_up_addresses
 from mailcheck.checks.findings import Finding
-from mailcheck.checks.findings_table import advice_of, make_finding
-from mailcheck.checks.hosts.own_zone import OwnZone, evaluate_own_zone
-from mailcheck.checks.proofs import Outcome
+from mailcheck.checks.findings_table import make_finding
+from mailcheck.checks.hosts.own_zone import OwnZone
 from mailcheck.config.options import SELF_SIGNED, Config, InboxOptions
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.identifiers import KEY_FILE, PASSWORD_FILE
@@ -41,12 +40,14 @@ from mailcheck.operations.doctor import (
     Advice,
     Doctor,
     Examine,
+    examine_own_zone,
     judge_backup,
     judge_blocklists,
     judge_outbound_port,
+    judge_root,
+    judge_silent_spamd,
     undetermined_finding,
 )
-from mailcheck.operations.verify_fixes import verify_fixes
 from mailcheck.ports.probes import FilterFailed
 from mailcheck.probes.guarded_dialer import is_own_address
 from mailcheck.probes.machine_checks import (
@@ -155,35 +156,25 @@ class DoctorParts(NamedTuple):
         """Whether this daemon is not meant to receive mail from outside."""
         return self._config.inbox.domain == EXAMPLE_DOMAIN
 
+    @property
+    def _evaluator(self) -> DnsEvaluator:
+        return DnsEvaluator.starting_now(self.runtime.resolvers.plain, self.reactor)
+
     async def _resolver(self) -> Iterable[Finding]:
-        evaluator = DnsEvaluator.starting_now(self.runtime.resolvers.plain, self.reactor)
-        root = await evaluator.evaluate(lambda answers: look_up(answers, *ROOT))
-        if not root.status.is_determined:
-            advice = advice_of("doctor.resolver.closed")
-            return [undetermined_finding("resolver", "No resolver answers.", advice)]
-        if not root.records:
-            return [make_finding("doctor.resolver.closed", CLOSED_RESOLVER)]
-        return []
+        return judge_root(await self._evaluator.evaluate(lambda answers: look_up(answers, *ROOT)))
 
     async def _dns(self) -> Iterable[Finding] | Advice:
         if self._is_for_this_machine:
             return [make_finding("doctor.dns.example", example_domain=EXAMPLE_DOMAIN)]
-        zone = self.expected_zone()
-
-        def judge(answers: Answers) -> Outcome:
-            return Outcome(evaluate_own_zone(zone, answers), 0)
-
-        evaluator = DnsEvaluator.starting_now(self.runtime.resolvers.plain, self.reactor)
-        found = await evaluator.evaluate(judge)
-        proofs = await verify_fixes(found, judge, evaluator)
-        return Advice(found.findings, proofs)
+        return await examine_own_zone(self.expected_zone(), self._evaluator)
 
     async def _way_in(self) -> Iterable[Finding]:
         if self._is_for_this_machine:
             return []
         zone = self.expected_zone()
-        evaluator = DnsEvaluator.starting_now(self.runtime.resolvers.plain, self.reactor)
-        host = await evaluator.evaluate(lambda answers: look_up_addresses(answers, zone.host_name))
+        host = await self._evaluator.evaluate(
+            lambda answers: look_up_addresses(answers, zone.host_name)
+        )
         addresses: list[IpAddress] = list(host.addresses)
         port = self._config.probes.smtp_port
         return await examine_inbound_port(self.reactor, addresses, port, zone.host_name)
@@ -200,20 +191,15 @@ class DoctorParts(NamedTuple):
         return judge_blocklists({name: found for name, found in tested.items() if found})
 
     async def _spamd(self) -> Iterable[Finding]:
-        option, has_rspamd = self._config.spamassassin.spamd, bool(self._config.rspamd.url)
-        if option == "off" and has_rspamd:
-            return []
-        if option == "off":
-            return [make_finding("doctor.spamd.off")]
-        places = DEFAULT_ADDRESSES if option == "auto" else (parse_spamd_address(option),)
+        option = self._config.spamassassin.spamd
+        places: Iterable[SpamdAddress] = DEFAULT_ADDRESSES if option == "auto" else ()
+        if option not in ("auto", "off"):
+            places = (parse_spamd_address(option),)
         for place in places:
             if await SpamdClient(self.reactor, place).answers():
                 return []
-        if option != "auto":
-            return [make_finding("doctor.spamd.silent", option=option)]
-        if find_spamd() is None and not has_rspamd:
-            return [make_finding("doctor.spamd.missing")]
-        return []
+        has_rspamd = bool(self._config.rspamd.url)
+        return judge_silent_spamd(option, is_installed=bool(find_spamd()), has_rspamd=has_rspamd)
 
     async def _rspamd(self) -> Iterable[Finding]:
         try:

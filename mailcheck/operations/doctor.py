@@ -10,12 +10,16 @@ from twisted.internet.defer import TimeoutError as DeferredTimeout
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
+from mailcheck.checks.dns_answers import CLOSED_RESOLVER, Answers, DnsAnswer
 from mailcheck.checks.dnsbl.health import HealthStatus, ZoneHealth
 from mailcheck.checks.findings import Finding, Severity, worst
 from mailcheck.checks.findings_table import advice_of, make_finding
-from mailcheck.checks.proofs import Proofs
+from mailcheck.checks.hosts.own_zone import OwnZone, evaluate_own_zone
+from mailcheck.checks.proofs import Outcome, Proofs
 from mailcheck.operations.backups import HOUR, Backup, is_overdue
 from mailcheck.operations.concurrency import run_all
+from mailcheck.operations.dns_evaluation import DnsEvaluator
+from mailcheck.operations.verify_fixes import verify_fixes
 from mailcheck.ports.probes import OutboundPort
 
 DEADLINE = 20.0
@@ -100,6 +104,33 @@ class Doctor(Struct, frozen=True, eq=False):
 def undetermined_finding(topic: str, meaning: str, fix: str | None = None) -> Finding:
     """Return the finding that a topic could not be examined."""
     return make_finding(f"doctor.{topic}.undetermined", meaning, fix)
+
+
+def judge_root(root: DnsAnswer) -> list[Finding]:
+    """Judge what the resolver answers about the name servers of the root zone."""
+    if not root.status.is_determined:
+        advice = advice_of("doctor.resolver.closed")
+        return [undetermined_finding("resolver", "No resolver answers.", advice)]
+    return [] if root.records else [make_finding("doctor.resolver.closed", CLOSED_RESOLVER)]
+
+
+async def examine_own_zone(zone: OwnZone, evaluator: DnsEvaluator) -> Advice:
+    """Compare the own DNS records with the expected ones, and verify the advice."""
+
+    def judge(answers: Answers) -> Outcome:
+        return Outcome(evaluate_own_zone(zone, answers), 0)
+
+    found = await evaluator.evaluate(judge)
+    return Advice(found.findings, await verify_fixes(found, judge, evaluator))
+
+
+def judge_silent_spamd(option: str, *, is_installed: bool, has_rspamd: bool) -> list[Finding]:
+    """Judge that no spamd answers, or none is asked (``off``). rspamd is enough without one."""
+    if option not in ("auto", "off"):
+        return [make_finding("doctor.spamd.silent", option=option)]
+    if has_rspamd or (option == "auto" and is_installed):
+        return []
+    return [make_finding("doctor.spamd.off" if option == "off" else "doctor.spamd.missing")]
 
 
 def judge_outbound_port(found: OutboundPort) -> list[Finding]:

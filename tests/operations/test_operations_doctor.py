@@ -7,8 +7,15 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
 from mailcheck.checks.findings import Finding, Severity
-from mailcheck.operations.doctor import DEADLINE, Doctor, Examination, Health
+from mailcheck.operations.doctor import (
+    DEADLINE,
+    Doctor,
+    Examination,
+    Health,
+    judge_silent_spamd,
+)
 from tests.house import result_of
+from tests.table import rows
 
 FULL = Finding("doctor.disk.full", Severity.ERROR, "The disk is full.", "Make room.")
 
@@ -50,3 +57,19 @@ def test_an_examination_that_fails(logged_failures: list[Any]) -> None:
     assert found["resolver"].health is Health.UNKNOWN
     (told,) = logged_failures
     assert told["log_failure"].check(ZeroDivisionError)
+
+
+@rows(
+    ("auto", False, False, ["doctor.spamd.missing"]),
+    ("auto", True, False, []),
+    ("auto", False, True, []),
+    ("off", True, False, ["doctor.spamd.off"]),
+    ("off", False, True, []),
+    ("127.0.0.1:783", True, True, ["doctor.spamd.silent"]),
+)
+def test_a_spamd_that_does_not_answer(
+    option: str, is_installed: bool, has_rspamd: bool, expected: list[str]
+) -> None:
+    """A configured spamd must answer. Otherwise spamd on this machine or rspamd is enough."""
+    found = judge_silent_spamd(option, is_installed=is_installed, has_rspamd=has_rspamd)
+    assert [finding.id for finding in found] == expected
