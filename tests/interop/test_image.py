@@ -9,23 +9,32 @@ import smtplib
 import sqlite3
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from mailcheck.core.identifiers import new_time_ordered_id
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.engines.schema_upgrade import schema_steps, upgrade_schema
-from tests.servers.containers import Container, require_containers, run, running_container
+from tests.servers.containers import (
+    Container,
+    podman_service,
+    require_containers,
+    run,
+    running_container,
+)
 from tests.servers.daemon import HOST, START_DEADLINE, free_ports
 from tests.servers.debian_packages import copy_checkout
 
 pytestmark = [pytest.mark.interop, pytest.mark.long, pytest.mark.timeout(1800)]
 
 ROOT = Path(__file__).parents[2]
+CLIENTS = ROOT / ".venv-inbox-clients"
+SCRIPTS = Path(__file__).parent / "inbox_clients"
 LARGEST = 110_000_000
 """Bytes of the archive, which is compressed."""
 
@@ -223,27 +232,61 @@ def fill(connection: sqlite3.Connection) -> None:
         )
 
 
-def test_an_image_like_mailpit(image: str, volume: Path, tmp_path: Path) -> None:
-    """With the name and the variables of Mailpit's image, its ports answer and its line is logged.
-
-    The certificate is mounted as ``/cert.pem`` by testcontainers, whether it is used or not.
-    """
-    name = "localhost/mailcheck-like-mailpit"
+@pytest.fixture(scope="module")
+def mailpit_image(image: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The name of the image that takes the place of Mailpit's."""
+    name = f"localhost/mailcheck-like-mailpit:{uuid4().hex}"
     run(
         *("buildah", "build", "--quiet", "--isolation=chroot", "--pull-never"),
         *(f"--build-arg=BASE={image}", f"--tag={name}"),
-        *("--file", ROOT / "etc" / "like-mailpit.dockerfile", tmp_path),
+        *("--file", ROOT / "etc" / "like-mailpit.dockerfile", tmp_path_factory.mktemp("context")),
     )
-    certificate = tmp_path / "cert.pem"
-    certificate.touch()
-    mounts = (f"--volume={volume}:/var/lib/mailcheck", f"--volume={certificate}:/cert.pem:ro")
-    try:
-        with running_container(name, *MAILPIT, *mounts) as container:
-            deadline = time.monotonic() + START_DEADLINE
-            while not re.search(r"accessible via http://\S+:8025/", container.output()):
-                assert time.monotonic() < deadline, container.output()
-                time.sleep(0.1)
-            listed = container.run("python", "-c", SEND_TO_MAILPIT)
-            assert json.loads(listed)["messages"][0]["Subject"] == "Welcome"
-    finally:
-        subprocess.run(["podman", "rmi", "--force", name], capture_output=True, check=False)
+    yield name
+    run("podman", "rmi", "--force", name)
+
+
+def test_an_image_like_mailpit(mailpit_image: str, volume: Path) -> None:
+    """With the variables of Mailpit's image, its ports answer and its line is logged."""
+    mount = f"--volume={volume}:/var/lib/mailcheck"
+    with running_container(mailpit_image, *MAILPIT, mount) as container:
+        deadline = time.monotonic() + START_DEADLINE
+        while not re.search(r"accessible via http://\S+:8025/", container.output()):
+            assert time.monotonic() < deadline, container.output()
+            time.sleep(0.1)
+        listed = container.run("python", "-c", SEND_TO_MAILPIT)
+        assert json.loads(listed)["messages"][0]["Subject"] == "Welcome"
+
+
+@pytest.mark.parametrize(
+    "client",
+    [
+        pytest.param([CLIENTS / "python" / "bin" / "python", "testcontainers_mailpit.py"], id="py"),
+        pytest.param(["node", "testcontainers.mjs"], id="node"),
+    ],
+)
+def test_testcontainers(mailpit_image: str, tmp_path: Path, client: Sequence[str | Path]) -> None:
+    """Testcontainers start the image like Mailpit's, reach its ports, and delete the container.
+
+    The module for Python mounts a private key that nobody but its owner can read.
+    """
+    if not (CLIENTS / "installed").exists():
+        pytest.skip("the clients are not installed: run `make inbox-clients`")
+    program, script = client
+    with podman_service(tmp_path) as url:
+        done = subprocess.run(
+            [program, SCRIPTS / script, mailpit_image],
+            env={
+                **os.environ,
+                "CLIENTS": str(CLIENTS),
+                "DOCKER_HOST": url,
+                "TESTCONTAINERS_RYUK_DISABLED": "true",
+                "TESTCONTAINERS_CONNECTION_MODE": "docker_host",
+            },
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout)["messages"][0]["Subject"] == "Welcome"
+    assert not run("podman", "ps", "--all", "--quiet", f"--filter=ancestor={mailpit_image}")

@@ -1,9 +1,10 @@
-"""Containers by podman, which share the network of this machine or have none."""
+"""Containers by podman, which share the network of this machine, have none, or publish ports."""
 
 import json
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,10 +12,14 @@ from typing import Any
 
 import pytest
 
+from tests.servers.daemon import START_DEADLINE
+
 DEADLINE = 600.0  # seconds
 
-LIMITS = ("--ulimit=nofile=4096:4096", "--ulimit=nproc=4096:4096")
-"""Podman asks for more than a container that runs podman may have."""
+ENVIRONMENT = {
+    **os.environ,
+    "CONTAINERS_CONF": str(Path(__file__).with_name("containers.conf")),
+}
 
 
 def require_containers() -> None:
@@ -30,6 +35,7 @@ def run(*command: str | Path, expected: int | None = 0) -> str:
         [str(word) for word in command],
         capture_output=True,
         text=True,
+        env=ENVIRONMENT,
         timeout=DEADLINE,
         check=False,
     )
@@ -75,10 +81,33 @@ def running_container(
 ) -> Iterator[Container]:
     """Run a container whose file system cannot be written, and delete it afterwards."""
     name = run(
-        *("podman", "--runtime=runc", "run", "--detach", "--read-only"),
-        *("--tmpfs=/tmp", f"--network={network}", *LIMITS, *options, image, *arguments),
+        *("podman", "run", "--detach", "--read-only"),
+        *("--tmpfs=/tmp", f"--network={network}", *options, image, *arguments),
     ).strip()
     try:
         yield Container(name)
     finally:
         run("podman", "rm", "--force", "--time=1", name)
+
+
+@contextmanager
+def podman_service(folder: Path) -> Iterator[str]:
+    """Serve the interface of Docker, and yield its URL (``DOCKER_HOST``)."""
+    socket, log = folder / "podman.sock", folder / "podman.log"
+    with log.open("w") as output:
+        service = subprocess.Popen(
+            ["podman", "system", "service", "--time=0", f"unix://{socket}"],
+            env=ENVIRONMENT,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        deadline = time.monotonic() + START_DEADLINE
+        while not socket.exists():
+            assert service.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.1)
+        yield f"unix://{socket}"
+    finally:
+        service.terminate()
+        service.wait(DEADLINE)
