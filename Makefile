@@ -91,6 +91,7 @@ tests: $(VENV)/compiled-tests
 ## the daemon with them
 interop:
 	@$(INSTALL) mcp-clients generators provider-sdks inbox-clients debian-root $(VENV)/installed-test
+	@$(INSTALL) $(VENV)/installed-release
 	$(PYTEST) $(INTEROP) -m "interop and not (soak or pictures)"
 
 ## soak: run the slow tests that `make test` omits: load, endurance, kills under load, and property
@@ -137,7 +138,8 @@ deb: docs
 
 ## release: build all files of a release in dist/ from a clean checkout, and try each of them
 release:
-	@$(INSTALL) interop-needs $(VENV)/installed-test $(VENV)/installed-release
+	@$(INSTALL) interop-needs $(VENV)/installed-test
+	@$(INSTALL) $(VENV)/installed-release
 	@PYTHON=$(BIN)/python bash scripts/build-release dist
 	RELEASE_FOLDER=$(CURDIR)/dist $(BIN)/pytest --quiet -m interop tests/interop/test_artefacts.py
 
