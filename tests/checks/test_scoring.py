@@ -251,6 +251,14 @@ def test_each_fault_costs_what_the_table_says(
     assert "failing" not in changes or outcome[2] or detail.startswith("Could not be determined: ")
 
 
+@rows(("2010-01-01", "6,168 days ago"), ("2026-11-20", "1 day ago"))
+def test_the_age_of_a_domain_reads_like_other_numbers(day: str, ago: str) -> None:
+    """The age of a domain has a separator of thousands, and one day is singular."""
+    result = score(zone_with(), registered=f"{day}T00:00:00Z")
+    details = {one.name: one.detail for one in result.factors}
+    assert details[DOMAIN_AGE] == f"Registered on {day}, {ago}."
+
+
 def test_a_dead_resolver_gives_no_grade() -> None:
     """With more than 40 undetermined points there is no grade."""
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.findings import Finding
 from mailcheck.checks.findings_table import make_finding
+from mailcheck.checks.quality.wording import count_of
 from mailcheck.core.instants import DAY, Instant, parse_instant
 
 DAYS_PER_YEAR = 365.2425  # mean Gregorian year
@@ -173,5 +174,4 @@ def _day_and_month(parts: Mapping[str, str]) -> tuple[int, int]:
 
 
 def _describe_young_domain(name: str, age_days: int) -> Finding:
-    days = "1 day" if age_days == 1 else f"{age_days} days"
-    return make_finding("registration.young", name=name, days=days)
+    return make_finding("registration.young", name=name, days=count_of(age_days, "day"))

@@ -25,5 +25,5 @@ def enumerate_some(items: Sequence[str]) -> str:
 
 
 def count_of(number: int, noun: str) -> str:
-    """Format a number with its noun: ``1 image``, ``3 images``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    """Format a number with its noun: ``1 image``, ``1,200 images``."""
+    return f"{number} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.mail_domains import registrable_domain
+from mailcheck.checks.quality.wording import count_of
 from mailcheck.checks.receiver_reports.aggregate import (
     PASS,
     AggregateReport,
@@ -640,8 +641,8 @@ def _values_of(sender: Sender) -> dict[str, str]:
     keys = [f"{selector}._domainkey.{own}" for selector, own in sender.selectors]
     envelopes = sender.envelope_domains
     return {
-        "all": _messages(sender.messages),
-        "failing": _messages(sender.failing),
+        "all": count_of(sender.messages, "message"),
+        "failing": count_of(sender.failing, "message"),
         "domain": sender.domain,
         "name": sender.name,
         "keys": _list(keys),
@@ -656,10 +657,6 @@ def _values_of(sender: Sender) -> dict[str, str]:
         "aligned": _list(name for _, name in sender.strict),
         "tags": _list(f"{tag}=s" for tag, _ in sender.strict),
     }
-
-
-def _messages(count: int) -> str:
-    return f"{count} message" if count == 1 else f"{count} messages"
 
 
 def _list(names: Iterable[str]) -> str:

@@ -5,6 +5,7 @@ from mailcheck.checks.hosts.mx import HostProblem, MxVerdict
 from mailcheck.checks.hosts.registration import RegistrationVerdict
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
 from mailcheck.checks.hosts.starttls import StarttlsGrade, StarttlsVerdict
+from mailcheck.checks.quality.wording import count_of
 from mailcheck.checks.scoring.awards import AGE_FROM_DAYS
 from mailcheck.checks.scoring.outcomes import (
     AgeOutcome,
@@ -85,7 +86,7 @@ def classify_age(registration: RegistrationVerdict) -> tuple[AgeOutcome, str]:
         reason = registration.findings[0].meaning.removeprefix("Could not be determined: ")
         return AgeOutcome.UNDETERMINED, reason
     outcome = next(outcome for reached, outcome in AGE_FROM_DAYS if days >= reached)
-    return outcome, f"Registered on {registration.registration_date}, {days} days ago."
+    return outcome, f"Registered on {registration.registration_date}, {count_of(days, 'day')} ago."
 
 
 def classify_reverse_dns(

@@ -7,6 +7,7 @@ from msgspec import Struct
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
+from mailcheck.checks.quality.wording import count_of
 from mailcheck.core.accounts import Access, ApiKey, Caller, RequestLimits
 from mailcheck.core.errors import (
     ExpectedFailure,
@@ -174,10 +175,12 @@ class RequestMeter(Struct, frozen=True, eq=False):
         limit = limits.per_day if window is DAY_WINDOW else limits.per_minute
         reset = format_instant(Instant(window.reset_at(now)))
         if checks:
-            message = f"the limit of {limit} checks per {window.name} {checks} is reached"
+            message = (
+                f"the limit of {count_of(limit, 'check')} per {window.name} {checks} is reached"
+            )
             return LimitExceeded(message, window.seconds_left(now))
         counted = "of this API key" if is_of_key else "of your address"
-        limited = f"the limit of {limit} requests per {window.name} {counted}"
+        limited = f"the limit of {count_of(limit, 'request')} per {window.name} {counted}"
         message = f"{limited} is reached; it resets at {reset}"
         if is_of_key:
             issue = f"mailcheck key issue NAME {LIMIT_OPTIONS[window]}"

@@ -118,6 +118,6 @@ def test_over_the_limit(zone: MemoryZone) -> None:
     asked = len(zone.asked)
     stream = browser.stream(LIVE)
     (problem,) = stream.named("problem")
-    assert "limit of 1 checks per minute on the pages" in problem["problem"]
+    assert "limit of 1 check per minute on the pages" in problem["problem"]
     assert len(zone.asked) == asked
     assert browser.open(f"{CHECK}?whole=true").status == 429

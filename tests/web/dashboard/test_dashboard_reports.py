@@ -118,6 +118,8 @@ def test_complaints_beside_the_sender(owner: Browser, local: str, zone: MemoryZo
     listed = owner.read("/reports?kind=complaint")
     assert "Received reports (2)" in listed
     assert re.search(r"example\.org \d{4}-\d\d-\d\d Complaint from google\.com 1 message", listed)
+    assert "By reporter (1)" in listed
+    assert "By reporter (2)" in owner.read("/reports")
     assert "No reports yet." in owner.read("/reports?kind=tls")
     assert owner.open("/reports?kind=other").status == 400
 
