@@ -39,11 +39,6 @@ class HostProblem(Enum):
     UNDETERMINED = "undetermined"
     """Its addresses could not be determined."""
 
-    @property
-    def stops_mail(self) -> bool:
-        """Whether no mail can arrive through such a host."""
-        return self in (HostProblem.NO_ADDRESS, HostProblem.NOT_PUBLIC, HostProblem.ADDRESS_LITERAL)
-
 
 class MailHost(Struct, frozen=True):
     """One MX record with the addresses of its host."""

@@ -454,9 +454,6 @@ def _identity(name: str) -> dict[str, object]:
     }
 
 
-_SUPPRESSED = "SuppressedDestinationSummaries"
-
-
 def list_nothing(name: str, posting: Posting) -> Response:
     """Return an empty list."""
     return _response({name: []}, posting)
