@@ -39,7 +39,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Install the packages, servers and clients for tests in parallel.
 INSTALL := $(MAKE) --no-print-directory --jobs=3 --output-sync=target
 
-.PHONY: run cluster test interop fast coverage soak pictures docs release wheel deb debian-root lock sbom audit reference client-calls test-needs interop-needs mcp-clients generators provider-sdks inbox-clients lint types tests format clean
+.PHONY: run cluster test interop fast coverage soak pictures docs release wheel npm deb debian-root lock sbom audit reference client-calls test-needs interop-needs mcp-clients generators provider-sdks inbox-clients lint types tests format clean
 
 ## run: start a daemon that receives mail, and print the next steps
 run: export MAILCHECK_SMTP_LISTEN ?= $(HOST):$(SMTP_PORT)
@@ -184,6 +184,7 @@ generators: interop-needs
 debian-root: interop-needs
 	@for release in bookworm trixie; do for purpose in run build; do \
 	    bash scripts/make-debian-root $$release $$purpose > /dev/null; done; done
+	@bash scripts/make-debian-root trixie image > /dev/null
 
 provider-sdks: interop-needs
 	@PYTHON=$(BIN)/python bash scripts/install-provider-sdks

@@ -124,3 +124,11 @@ def test_the_newest_python_is_one_that_runs(tmp_path: Path) -> None:
 
     assert newest(sys.executable) == str(tmp_path / "python3.98")
     assert newest(str(tmp_path / "python3.98")) == ""
+
+
+def test_make_runs_every_target() -> None:
+    """Each target with a description runs, even if a folder has its name, like ``npm/``."""
+    makefile = (ROOT / "Makefile").read_text()
+    (phony,) = re.findall(r"^\.PHONY: (.*)$", makefile, re.M)
+    described = re.findall(r"^## ([\w-]+):", makefile, re.M)
+    assert {"npm", "release"} <= set(described) <= set(phony.split())
