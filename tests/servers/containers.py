@@ -22,11 +22,11 @@ ENVIRONMENT = {
 }
 
 
-def require_containers() -> None:
-    """Skip the test if this machine cannot build and run images."""
-    missing = [name for name in ("buildah", "podman", "runc") if shutil.which(name) is None]
-    if os.geteuid() != 0 or missing:
-        pytest.skip("root with buildah, podman and runc is needed")
+def require_containers(*others: str) -> None:
+    """Skip the test if this machine cannot build and run images, or lacks other programs."""
+    needed = ("buildah", "podman", "runc", *others)
+    if os.geteuid() != 0 or not all(map(shutil.which, needed)):
+        pytest.skip(f"root with {', '.join(needed)} is needed")
 
 
 def run(*command: str | Path, expected: int | None = 0) -> str:
