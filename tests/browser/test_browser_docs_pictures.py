@@ -53,7 +53,7 @@ def test_pictures_of_the_documentation(browser: Browser, tmp_path: Path) -> None
         watched.go_until("/inbox", lambda: watched.page.locator("#mails a").count() >= len(MAILS))
         watched.page.locator("#mails a").first.click()
         watched.page.locator("#code-1").wait_for()
-        watched.page.locator("#authentication .badge").first.wait_for()
+        watched.page.locator("summary:has-text('Authentication') .badge").first.wait_for()
         watched.page.mouse.move(0, 0)  # no link is shown as hovered
         take(watched, "inbox")
         watched.go("/tests")
