@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from msgspec import field
+from msgspec import convert, field
+from msgspec.structs import replace
 
 from mailcheck.api.deliverability.filters import FilterResult, filter_fields
 from mailcheck.api.deliverability.findings import MailFinding, MailFindings, render_area
@@ -400,27 +401,12 @@ def _part(part: found.PartFacts) -> Part:
 
 
 def _html(html: found.HtmlFacts) -> Html:
-    return Html(
-        size=html.size,
-        is_base64=html.is_base64,
-        visible_length=html.visible_length,
-        hidden_length=html.hidden_length,
+    return replace(
+        convert(html, Html, from_attributes=True),
         hidden_sample=html.hidden_sample[:MAX_TEXT],
         preheader=html.preheader[:MAX_TEXT],
-        has_hidden_preheader=html.has_hidden_preheader,
-        image_count=html.image_count,
-        images_without_alt=html.images_without_alt,
-        insecure_images=html.insecure_images,
-        inline_data_images=html.inline_data_images,
-        tracking_pixels=html.tracking_pixels,
-        form_count=html.form_count,
         active_elements=_cut(html.active_elements),
-        event_handlers=html.event_handlers,
-        external_styles=html.external_styles,
-        style_blocks=html.style_blocks,
-        styled_elements=html.styled_elements,
         unclosed=_cut(html.unclosed),
-        has_unclosed_comment=html.has_unclosed_comment,
     )
 
 
@@ -484,18 +470,7 @@ def _seal(seal: arc_verdicts.ArcSeal) -> Seal:
 def _dkim2(report: DeliverabilityReport) -> Dkim2:
     dkim2 = report.evidence.dkim2
     return Dkim2(
-        signatures=tuple(
-            Dkim2Signature(
-                sequence=signature.sequence,
-                instance=signature.instance,
-                domain=signature.domain,
-                mail_from=signature.mail_from,
-                recipients=signature.recipients,
-                algorithms=signature.algorithms,
-                flags=signature.flags,
-            )
-            for signature in dkim2.signatures
-        ),
+        signatures=convert(dkim2.signatures, tuple[Dkim2Signature, ...], from_attributes=True),
         instances=dkim2.instances,
         findings=_findings(report, Area.DKIM2),
     )

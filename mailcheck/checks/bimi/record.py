@@ -6,6 +6,7 @@ from enum import Enum
 from urllib.parse import urlsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mailcheck.checks.aliases import alias_target, publish_at_target
 from mailcheck.checks.dns_answers import Answers, Presence, look_up, txt_values
@@ -137,18 +138,7 @@ def _with(record: BimiRecord, *more: Finding) -> BimiRecord:
 
 
 def _with_findings(record: BimiRecord, findings: Sequence[Finding]) -> BimiRecord:
-    return BimiRecord(
-        domain=record.domain,
-        selector=record.selector,
-        presence=record.presence,
-        found_at=record.found_at,
-        text=record.text,
-        location=record.location,
-        evidence=record.evidence,
-        preference=record.preference,
-        is_declined=record.is_declined,
-        findings=tuple(findings),
-    )
+    return replace(record, findings=tuple(findings))
 
 
 def _read(domain: str, selector: str, place: str, text: str) -> BimiRecord:
