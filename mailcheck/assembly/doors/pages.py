@@ -14,7 +14,7 @@ from mailcheck.operations.accounts.manage_accounts import OwnKeys
 from mailcheck.operations.cached_values import CachedValues
 from mailcheck.operations.deliverability.manage_tests import MailOfTest
 from mailcheck.operations.doctor import Doctor
-from mailcheck.operations.domains.show_domains import RecentCheck, ShowDomains
+from mailcheck.operations.domains.show_domains import DomainSummary, ShowDomains
 from mailcheck.operations.inbox.send_sample import SendSample
 from mailcheck.operations.inbox.show_message import ShowMessage
 from mailcheck.ops.watch import DISK
@@ -166,8 +166,8 @@ def _mail_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
 
 def _show_domains(daemon: Daemon) -> ShowDomains:
     runtime = daemon.runtime
-    recent: CachedValues[tuple[RecentCheck, ...]] = CachedValues(
-        runtime.cluster.memory, "recent checks", tuple[RecentCheck, ...]
+    recent: CachedValues[tuple[DomainSummary, ...]] = CachedValues(
+        runtime.cluster.memory, "recent checks", tuple[DomainSummary, ...]
     )
     return ShowDomains(daemon.watches.store, daemon.reports.store, recent, runtime.now)
 

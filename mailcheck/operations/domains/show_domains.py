@@ -36,20 +36,6 @@ RECENT = DAY
 """How long the list contains them, in milliseconds."""
 
 
-class RecentCheck(Struct, frozen=True):
-    """The result of a check that was started on a page. See `DomainSummary` for its fields."""
-
-    name: str
-    is_address: bool
-    score: int | None
-    grade: str
-    marks: Mapping[str, Mark]
-    problem: str
-    severity: Severity | None
-    problem_count: int
-    checked_at: Instant
-
-
 class DomainSummary(Struct, frozen=True):
     """A domain or an address with the results of its last check.
 
@@ -97,7 +83,7 @@ class ShowDomains(Struct, frozen=True, eq=False):
 
     watches: WatchStore
     reports: ReportStore
-    recent: CachedValues[tuple[RecentCheck, ...]]
+    recent: CachedValues[tuple[DomainSummary, ...]]
     now: Now
 
     async def page(self, account_id: AccountId, limit: int, page: int = 1) -> DomainList:
@@ -125,24 +111,15 @@ class ShowDomains(Struct, frozen=True, eq=False):
 
     async def note_check(self, account_id: AccountId, summary: DomainSummary) -> DomainSummary:
         """Keep the result of a check for `recently_checked`, and return it with its time."""
-        now = self.now()
-        made = RecentCheck(
-            summary.name,
-            summary.is_address,
-            summary.score,
-            summary.grade,
-            summary.marks,
-            problem=summary.problem,
-            severity=summary.severity,
-            problem_count=summary.problem_count,
-            checked_at=now,
-        )
+        summary = replace(summary, checked_at=self.now())
+        # What the watch and the reports say is read again with the check.
+        made = replace(summary, watch=None, trend=(), reported=None)
         others = [
             check for check in await self.recent.get(account_id) or () if check.name != made.name
         ]
         kept = (made, *others)[:MAX_RECENT]
         await self.recent.put(account_id, kept, RECENT)
-        return replace(summary, checked_at=now)
+        return summary
 
     async def recently_checked(self, account_id: AccountId) -> list[DomainSummary]:
         """Return the domains and addresses that were checked on pages and are not watched.
@@ -151,21 +128,9 @@ class ShowDomains(Struct, frozen=True, eq=False):
         """
         reported = await self._reported(account_id)
         return [
-            DomainSummary(
-                check.name,
-                check.is_address,
-                None,
-                check.score,
-                check.grade,
-                marks=check.marks,
-                problem=check.problem,
-                severity=check.severity,
-                problem_count=check.problem_count,
-                reported=reported.get(check.name),
-                checked_at=check.checked_at,
-            )
+            replace(check, reported=reported.get(check.name))
             for check in await self.recent.get(account_id) or ()
-            if self.now() - check.checked_at < RECENT
+            if self.now() - (check.checked_at or 0) < RECENT
             and await self.watches.find_target(account_id, check.name) is None
         ]
 
