@@ -208,6 +208,19 @@ class TestNothingIsMissed:
         room.assembly.mail.feeds.check_all()
         assert found(waiting).summary.header.subject == "unheard"
 
+    def test_mail_of_another_daemon_between_own_mails(self, room: WaitingRoom) -> None:
+        """One hint for two own mails makes the feed read what lies between them."""
+        waiting = room.wait(MessageFilter(tag="wanted"))
+        lose_hints(room)
+        for tag in ("own", "wanted", "own"):
+            room.send(tag)
+        feeds, last = room.assembly.mail.feeds, room.cursor()
+        feeds.advance_past(room.account.id, Position(last - 2))
+        feeds.advance_past(room.account.id, last)
+        assert not waiting.called
+        feeds.on_hint(room.account.id)
+        assert found(waiting).summary.tag == "wanted"
+
     def test_a_lost_hint_at_the_end(self, room: WaitingRoom) -> None:
         """A wait reads once more at its end, so that it returns stored mail without a hint."""
         waiting = room.wait(timeout=5)
