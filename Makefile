@@ -90,7 +90,7 @@ tests: $(VENV)/compiled-tests
 ## interop: install a fixed list of third-party clients and servers, among them a browser, and test
 ## the daemon with them
 interop:
-	@$(INSTALL) mcp-clients generators provider-sdks inbox-clients debian-root $(VENV)/installed-test $(VENV)/installed-release
+	@$(INSTALL) mcp-clients generators provider-sdks inbox-clients debian-root $(VENV)/installed-test
 	@$(INSTALL) $(VENV)/installed-release
 	$(PYTEST) $(INTEROP) -m "interop and not (soak or pictures)"
 
