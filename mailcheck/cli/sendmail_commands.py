@@ -130,6 +130,7 @@ def sendmail(options: argparse.Namespace, console: Console) -> int:
         return os.EX_CONFIG
     except (OSError, smtplib.SMTPException) as error:
         console.print_note(f"sendmail: {server.host}:{server.port} cannot be reached: {error}")
+        console.print_note("is the daemon running? name another port with --server HOST:PORT")
         return os.EX_TEMPFAIL
 
 

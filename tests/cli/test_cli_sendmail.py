@@ -179,6 +179,7 @@ def test_no_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = sender_of(monkeypatch)(f"-t --server {HOST}:{port}")
     assert outcome.status == os.EX_TEMPFAIL
     assert f"{HOST}:{port} cannot be reached" in outcome.errors
+    assert "--server HOST:PORT" in outcome.errors
 
 
 def test_the_host_of_the_url(send: Send, daemon: Daemon, monkeypatch: pytest.MonkeyPatch) -> None:
