@@ -65,9 +65,6 @@ REDIS_SECONDS = 3.0
 REDIS_LOOKS = 0.1
 
 EXAMPLE_DOMAIN = InboxOptions().domain
-UNSPECIFIED = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104
-"""Addresses of this machine for listen addresses that stand for all of them."""
-
 EXAMPLE_MAIL = b"From: doctor@example.com\r\nSubject: test\r\n\r\nThis is a test.\r\n"
 """The mail that rspamd is asked about, to see whether it accepts the password."""
 
@@ -217,8 +214,8 @@ class DoctorParts(NamedTuple):
             path = text.removeprefix("unix:").partition(":")[0] if text.startswith("unix:") else ""
             if not path and not address.port:
                 continue  # a socket of systemd, or a free port
-            host = UNSPECIFIED.get(address.host or "", address.host or "")
-            place = SpamdAddress(path=path) if path else SpamdAddress(host, address.port or 0)
+            host, port = address.local_host or "", address.port or 0
+            place = SpamdAddress(path=path) if path else SpamdAddress(host, port)
             if not await answers(spamd_endpoint(place, self.reactor), self.reactor):
                 found.append(make_finding("doctor.milter.silent", text=text))
         return found

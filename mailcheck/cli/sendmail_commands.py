@@ -147,9 +147,7 @@ def _find_server(options: argparse.Namespace, config: Config) -> _Server:
         listens = None
     if listens is None or listens.host is None or not listens.port:
         raise ConfigError(f"name the submission port with --server host:port; got {text!r}")
-    host = listens.host
-    if not options.server:
-        host = url.hostname or ("127.0.0.1" if host in ("0.0.0.0", "::") else host)  # noqa: S104
+    host = listens.host if options.server else url.hostname or listens.local_host or ""
     return _Server(host, listens.port, has_tls=url.scheme == "https")
 
 

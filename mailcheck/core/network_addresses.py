@@ -158,6 +158,9 @@ _ENDPOINT = re.compile(r"(tcp|tcp4|tcp6|unix|systemd|ssl|tls|fd):", re.ASCII)
 _HOST_PORT = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<host>[^\[\]:]+)):(?P<port>\d{1,5})")
 _ONLY_PORT = re.compile(r":?(\d{1,5})", re.ASCII)
 
+_LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
+"""Addresses of this machine for those that stand for all of its addresses."""
+
 BACKLOG = 4_096
 """Length of the accept queue. With Twisted's 50, 2,000 clients wait for up to 27 s."""
 
@@ -176,11 +179,16 @@ class ListenAddress(Struct, frozen=True):
     @property
     def url(self) -> str | None:
         """The URL for a browser on this machine, if the address is known."""
-        if self.host is None:
+        host = self.local_host
+        if host is None:
             return None
-        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(self.host, self.host)  # noqa: S104
         host = f"[{host}]" if ":" in host and not host.startswith("[") else host
         return f"http://{host}:{self.port}"
+
+    @property
+    def local_host(self) -> str | None:
+        """The host to which programs on this machine connect, or `None` if it is not known."""
+        return None if self.host is None else _LOOPBACK.get(self.host, self.host)
 
 
 def parse_listen_address(text: str) -> ListenAddress:
