@@ -1,0 +1,321 @@
+"""Mail into an application: routes, the mails that they carry, and the attempts to deliver them.
+
+A route stands for the setting of a mail provider that receives mail for an application: mail to
+matching recipients becomes a request to its URL, in the format of the provider. The formats are in
+``mailcheck.web.providers.inbound``; operations get them as `InboundProviders`.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from enum import StrEnum
+from typing import NewType
+
+from msgspec import Struct
+
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.instants import HOUR, SECOND, Instant
+
+InboundRouteId = NewType("InboundRouteId", str)
+"""A short id (`mailcheck.core.identifiers.new_short_id`)."""
+
+InboundMailId = NewType("InboundMailId", str)
+"""A UUID in lower case (`mailcheck.core.identifiers.new_time_ordered_id`)."""
+
+InboundDeliveryId = NewType("InboundDeliveryId", str)
+"""A UUID in lower case. All attempts of a delivery have it, as the ids of providers do."""
+
+MOST_ROUTES = 50
+"""Maximum number of routes of one account."""
+
+LONGEST_PATTERN = 320
+"""Maximum number of characters of a pattern of recipients."""
+
+LONGEST_SECRET = 256
+"""Maximum number of characters of a secret, a user or a password of a route."""
+
+ANSWER_KEPT = 65_536
+"""Maximum octets of the body of an answer that are stored with an attempt."""
+
+OLD_TIME_STAMP = 24 * HOUR
+"""Age of the signature of a mail with the fault `InboundFault.OLD_TIME_STAMP`, in milliseconds.
+Receivers tolerate between 15 seconds and an hour."""
+
+SENDER_IP = "203.0.113.9"
+"""Address of the client of a mail that did not come over SMTP (RFC 5737)."""
+
+SENDER_HELO = "mail.example.com"
+"""HELO name of such a client."""
+
+
+class InboundFormat(StrEnum):
+    """The formats of routes: a provider and, where it has several, its setting."""
+
+    SENDGRID = "sendgrid"
+    """Inbound Parse, with the fields of the mail."""
+    SENDGRID_RAW = "sendgrid-raw"
+    """Inbound Parse with ``send_raw``."""
+    MAILGUN = "mailgun"
+    """A route with ``forward()``, with the fields of the mail."""
+    MAILGUN_MIME = "mailgun-mime"
+    """A route with ``forward()`` to a URL that ends in ``mime``."""
+    MAILGUN_STORE = "mailgun-store"
+    """A route with ``store(notify=...)``: files are fetched."""
+    POSTMARK = "postmark"
+    RESEND = "resend"
+    BREVO = "brevo"
+    MAILTRAP = "mailtrap"
+    SES = "ses"
+    """Amazon SES with the action SNS."""
+    CLOUDFLARE = "cloudflare"
+    """The local handler of wrangler for Email Workers."""
+    RAILS = "rails"
+    """The ingress ``relay`` of Rails Action Mailbox."""
+    SMTP = "smtp"
+    """A mail server, at a URL like ``smtp://127.0.0.1:2525``."""
+    MAILCHECK = "mailcheck"
+    """Our own JSON, signed according to Standard Webhooks."""
+
+
+class InboundVerdict(StrEnum):
+    """A result of SPF, DKIM or DMARC (RFC 8601 2.7)."""
+
+    PASS = "pass"  # noqa: S105
+    FAIL = "fail"
+    SOFTFAIL = "softfail"
+    NEUTRAL = "neutral"
+    NONE = "none"
+    TEMPERROR = "temperror"
+    PERMERROR = "permerror"
+
+
+class Verdicts(Struct, frozen=True):
+    """What the provider says about the sender and the content of a mail.
+
+    ``spam_score`` is in points of SpamAssassin; ``is_spam`` is independent of it.
+    """
+
+    spf: InboundVerdict = InboundVerdict.PASS
+    dkim: InboundVerdict = InboundVerdict.PASS
+    dmarc: InboundVerdict = InboundVerdict.PASS
+    is_spam: bool = False
+    spam_score: float = 0.0
+
+
+class InboundFault(StrEnum):
+    """What goes wrong with a delivery, on request."""
+
+    TWICE = "twice"
+    """The request is repeated after the application has taken it, with the same ids."""
+    LATE = "late"
+    """The first request is made `LATE_BY` later than the mail arrives."""
+    OUT_OF_ORDER = "out-of-order"
+    """The request is made after that of the next mail of the route."""
+    WRONG_SIGNATURE = "wrong-signature"
+    """The signature, or the password of a format without signatures, is wrong. Sent once."""
+    OLD_TIME_STAMP = "old-time-stamp"
+    """The time stamp that is signed is old. Sent once."""
+    CUT_OFF = "cut-off"
+    """The connection is closed in the middle of the body of the first request."""
+
+
+LATE_BY = 10 * SECOND
+"""Delay of a mail with the fault `InboundFault.LATE`, in milliseconds."""
+
+HELD_FOR = 30 * SECOND
+"""Maximum delay of a mail with the fault `InboundFault.OUT_OF_ORDER`, in milliseconds. It is
+delivered then even if no other mail has come."""
+
+
+class InboundRoute(Struct, frozen=True):
+    """A route of an account.
+
+    :param to: a pattern of recipients, in which ``*`` stands for any characters.
+    :param url: where requests go: http or https; smtp or smtps for the format ``smtp``.
+    :param secret: signs requests, in the formats that have a signature; never empty.
+    :param user: for Basic authentication, or of the SMTP server; empty without.
+    :param speed: the provider's schedule of retries is shortened by this factor.
+    :param fault: the fault of mails for which none was chosen.
+    :param is_confirmed: whether the application has confirmed it, where the format requires that
+        (`InboundProvider.open`).
+    """
+
+    id: InboundRouteId
+    account_id: AccountId
+    account_name: str
+    to: str
+    format: InboundFormat
+    url: str
+    secret: str
+    created_at: Instant
+    user: str = ""
+    password: str = ""
+    speed: int = 60
+    fault: InboundFault | None = None
+    is_confirmed: bool = True
+
+
+class InboundMail(Struct, frozen=True):
+    """A mail for an application.
+
+    In a delivery, ``recipients`` are the recipients that the delivery is for: one, if
+    `InboundProvider.is_per_recipient`. They are envelope recipients, so blind copies are among
+    them. ``envelope_sender`` is empty for bounces. ``raw_message`` has CRLF line ends, but any
+    octets: it may be malformed.
+    """
+
+    id: InboundMailId
+    account_id: AccountId
+    envelope_sender: str
+    recipients: tuple[str, ...]
+    raw_message: bytes
+    received_at: Instant
+    verdicts: Verdicts = Verdicts()
+    client_ip: str = SENDER_IP
+    helo_name: str = SENDER_HELO
+
+
+class InboundMoment(Struct, frozen=True):
+    """One attempt of a delivery: its time, its number from 1, and its fault.
+
+    ``delivery_id`` is the same for all attempts, as ``svix-id`` is.
+    """
+
+    delivery_id: InboundDeliveryId
+    at: Instant
+    number: int = 1
+    fault: InboundFault | None = None
+
+    @property
+    def signed_at(self) -> Instant:
+        """The time stamp of the signature."""
+        is_old = self.fault is InboundFault.OLD_TIME_STAMP
+        return Instant(self.at - OLD_TIME_STAMP) if is_old else self.at
+
+    @property
+    def has_wrong_signature(self) -> bool:
+        """Whether the signature, or the password in a format without signatures, must be wrong."""
+        return self.fault is InboundFault.WRONG_SIGNATURE
+
+
+class InboundRequest(Struct, frozen=True):
+    """A request of a provider.
+
+    :param url: the URL of the route, with the query that the format adds, without credentials.
+    :param headers: names and values, Content-Type and Authorization included, without Host,
+        Content-Length and Connection.
+    :param authorization_if_asked: the value of Authorization for a second request, which is made
+        only after a 401 with WWW-Authenticate, as SNS does.
+    """
+
+    url: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    method: str = "POST"
+    authorization_if_asked: str = ""
+
+
+WriteInboundRequest = Callable[[InboundMail, InboundRoute, InboundMoment], InboundRequest]
+"""Writes the request of one attempt. It has no side effects and never fails, whatever the mail is:
+the same arguments give the same request, but for signatures that are random by nature."""
+
+OpenInboundRoute = Callable[[InboundRoute, InboundMoment], InboundRequest]
+"""Writes the request that a provider makes when a route is created."""
+
+
+class InboundProvider(Struct, frozen=True):
+    """A format: the requests of its provider, and the effect of each answer.
+
+    :param write: `None` for the format ``smtp``, whose mails are not requests.
+    :param done: the statuses after which the provider has delivered the mail.
+    :param final: the statuses after which it never tries again; `None` stands for no answer. All
+        others are retried.
+    :param schedule: the seconds from each attempt to the next one. The mail is given up after the
+        last one.
+    :param most_octets: the largest mail that the provider accepts.
+    :param is_per_recipient: whether each recipient gets a request of its own.
+    :param faults: the faults that the format can have. Formats without a signature and without a
+        password have no wrong signature, those without a time stamp have no old one.
+    :param open: the request that has to be confirmed before the first mail; `None` if there is
+        none.
+    :param seconds: how long the provider waits for the answer.
+    """
+
+    write: WriteInboundRequest | None
+    done: Collection[int]
+    final: Collection[int | None]
+    schedule: tuple[int, ...]
+    most_octets: int
+    is_per_recipient: bool
+    faults: frozenset[InboundFault]
+    open: OpenInboundRoute | None = None
+    seconds: float = 15.0
+
+
+InboundProviders = Mapping[InboundFormat, InboundProvider]
+"""All formats. Assembly gets them from ``mailcheck.web.providers.inbound``."""
+
+
+class InboundState(StrEnum):
+    """The state of a delivery."""
+
+    WAITING = "waiting"
+    """The first attempt has not been made."""
+    RETRYING = "retrying"
+    """The last attempt failed, and another one follows."""
+    DELIVERED = "delivered"
+    """The application has taken the mail."""
+    FAILED = "failed"
+    """The provider does not try again."""
+    STOPPED = "stopped"
+    """The mail was part of a loop (`mailcheck.core.inbound.MOST_A_LOOP`), and was not sent."""
+
+
+MOST_A_LOOP = 5
+"""Maximum number of mails with the same route and the same two addresses in `LOOP_WINDOW`. Further
+ones are not sent: the application answers its own answers."""
+
+LOOP_WINDOW = 60 * SECOND
+
+
+class InboundAttempt(Struct, frozen=True):
+    """An attempt to deliver a mail.
+
+    :param number: counts the attempts of a delivery from 1.
+    :param status: the HTTP status, or the code of an SMTP reply; `None` without an answer.
+    :param problem: why the mail was not taken; empty if it was.
+    :param request_headers: what was sent, secrets included.
+    :param answer_headers: what the application answered.
+    :param answer: the first `ANSWER_KEPT` octets of its body.
+    """
+
+    delivery_id: InboundDeliveryId
+    route_id: InboundRouteId
+    mail_id: InboundMailId
+    number: int
+    at: Instant
+    status: int | None
+    milliseconds: int
+    problem: str
+    request_headers: tuple[tuple[str, str], ...] = ()
+    answer_headers: tuple[tuple[str, str], ...] = ()
+    answer: bytes = b""
+
+
+def matches_recipient(pattern: str, recipient: str) -> bool:
+    """Return whether a recipient matches the pattern of a route, compared case-insensitively.
+
+    ``*`` stands for any number of any characters. The time is linear in the product of the lengths.
+    """
+    first, *others = pattern.casefold().split("*")
+    text = recipient.casefold()
+    if not others:
+        return text == first
+    *middle, last = others
+    if not text.startswith(first) or not text[len(first) :].endswith(last):
+        return False
+    text = text[len(first) : len(text) - len(last)]
+    for part in middle:
+        found = text.find(part)
+        if found < 0:
+            return False
+        text = text[found + len(part) :]
+    return True
