@@ -11,7 +11,7 @@ import pytest
 from msgspec import Struct
 from twisted.logger import LogLevel, capturedLogs, formatEvent
 
-from mailcheck.web.providers.mime import MAX_HEADER_TEXT, MAX_NAME
+from mailcheck.operations.write_mail import MAX_HEADER_TEXT, MAX_NAME
 from mailcheck.web.site.bodies import MAX_DEPTH, decode_json
 from tests.attacks.extreme_values import Extreme, ExtremeTarget
 from tests.attacks.strangers import declared_costs

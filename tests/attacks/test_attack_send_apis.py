@@ -22,6 +22,7 @@ from mailcheck.core.errors import (
 )
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
+from mailcheck.operations.write_mail import MAX_HEADER_TEXT, OutgoingMail, RawMail, make_person
 from mailcheck.web.providers import bodies
 from mailcheck.web.providers.bodies import MAX_LOOKUPS, MAX_PARTS, read_form, substitute
 from mailcheck.web.providers.conversion import (
@@ -30,7 +31,6 @@ from mailcheck.web.providers.conversion import (
     Stamp,
     prepare,
 )
-from mailcheck.web.providers.mime import MAX_HEADER_TEXT, OutgoingMail, RawMail, make_person
 from mailcheck.web.providers.provider import BadBody, Posting, Sending
 from mailcheck.web.providers.sendgrid import read_mails
 from mailcheck.workers.child import limit_memory

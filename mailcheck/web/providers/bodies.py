@@ -15,7 +15,7 @@ from werkzeug.http import parse_options_header
 
 from mailcheck.api.shapes import dump_json
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.web.providers.mime import File
+from mailcheck.operations.write_mail import File
 from mailcheck.web.providers.provider import BadBody, FieldMissing, Posting, Sending
 from mailcheck.web.site.bodies import decode_json
 

@@ -21,6 +21,13 @@ from mailcheck.core.errors import (
 )
 from mailcheck.core.instants import format_instant
 from mailcheck.core.webhooks import EventKind
+from mailcheck.operations.write_mail import (
+    File,
+    OutgoingMail,
+    Person,
+    make_headers,
+    make_person,
+)
 from mailcheck.web.providers.bodies import (
     MAX_BATCH,
     Template,
@@ -34,13 +41,6 @@ from mailcheck.web.providers.bodies import (
     text_of,
 )
 from mailcheck.web.providers.events import BOUNCE, Event
-from mailcheck.web.providers.mime import (
-    File,
-    OutgoingMail,
-    Person,
-    make_headers,
-    make_person,
-)
 from mailcheck.web.providers.people import Named, people_of
 from mailcheck.web.providers.provider import (
     AskRoute,

@@ -10,8 +10,8 @@ from mailcheck.core.errors import InvalidParameter, MailTooLarge, WorkerDied, Wo
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import Posted, SubmittedMail
+from mailcheck.operations.write_mail import OutgoingMail, RawMail, write_mail
 from mailcheck.ports.workers import Worker
-from mailcheck.web.providers.mime import OutgoingMail, RawMail, write_mail
 from mailcheck.web.providers.posted import describe_request
 from mailcheck.web.providers.provider import Outcome, Posting, Read, Response, Verify
 

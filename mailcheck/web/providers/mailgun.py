@@ -8,6 +8,16 @@ import msgspec
 from mailcheck.core.errors import InboxFull, InvalidParameter
 from mailcheck.core.webhooks import EventKind
 from mailcheck.operations.inbox.webhooks.event_signatures import sign_with_hmac
+from mailcheck.operations.write_mail import (
+    AMP,
+    Alternative,
+    File,
+    OutgoingMail,
+    Person,
+    RawMail,
+    make_headers,
+    read_people,
+)
 from mailcheck.web.providers.bodies import (
     MAX_BATCH,
     Form,
@@ -20,16 +30,6 @@ from mailcheck.web.providers.bodies import (
     text_of,
 )
 from mailcheck.web.providers.events import BOUNCE, Event
-from mailcheck.web.providers.mime import (
-    AMP,
-    Alternative,
-    File,
-    OutgoingMail,
-    Person,
-    RawMail,
-    make_headers,
-    read_people,
-)
 from mailcheck.web.providers.provider import (
     CREATED_AT,
     STATUSES_WITHOUT_CODES,

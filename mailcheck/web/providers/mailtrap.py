@@ -8,6 +8,7 @@ from msgspec import Struct, field
 from mailcheck.api.shapes import dump_json
 from mailcheck.core.errors import InboxFull, InvalidParameter
 from mailcheck.core.webhooks import EventKind
+from mailcheck.operations.write_mail import OutgoingMail, make_headers
 from mailcheck.web.providers.bodies import (
     MAX_BATCH,
     Attachment,
@@ -21,7 +22,6 @@ from mailcheck.web.providers.bodies import (
     require_few,
 )
 from mailcheck.web.providers.events import BOUNCE, Event
-from mailcheck.web.providers.mime import OutgoingMail, make_headers
 from mailcheck.web.providers.people import Named, people_of, person_of
 from mailcheck.web.providers.provider import (
     STATUSES_WITHOUT_CODES,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from mailcheck.web.providers.mime import Person, make_person
+from mailcheck.operations.write_mail import Person, make_person
 
 
 class Named(Struct):

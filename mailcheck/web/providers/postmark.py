@@ -20,6 +20,7 @@ from mailcheck.core.errors import (
 )
 from mailcheck.core.instants import Instant, format_instant
 from mailcheck.core.webhooks import EventKind
+from mailcheck.operations.write_mail import File, OutgoingMail, Person, make_headers, read_people
 from mailcheck.web.providers.bodies import (
     Template,
     convert,
@@ -33,7 +34,6 @@ from mailcheck.web.providers.bodies import (
     text_of,
 )
 from mailcheck.web.providers.events import BOUNCE, Event, fold_test_recipient
-from mailcheck.web.providers.mime import File, OutgoingMail, Person, make_headers, read_people
 from mailcheck.web.providers.provider import (
     AskRoute,
     BadBody,

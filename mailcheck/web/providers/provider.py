@@ -24,8 +24,8 @@ from mailcheck.core.errors import (
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import PROVIDER_TITLES, StoredMessage
+from mailcheck.operations.write_mail import OutgoingMail, RawMail
 from mailcheck.web.providers.events import Event, TestRecipients
-from mailcheck.web.providers.mime import OutgoingMail, RawMail
 from mailcheck.web.site.failures import (
     RETRY_AFTER_SECONDS,
     UNAUTHORIZED,

@@ -22,6 +22,7 @@ from mailcheck.core.errors import (
 from mailcheck.core.instants import format_instant
 from mailcheck.core.messages import StoredMessage
 from mailcheck.core.webhooks import EventKind
+from mailcheck.operations.write_mail import File, OutgoingMail, make_headers, read_people
 from mailcheck.web.providers.bodies import (
     Template,
     convert,
@@ -41,7 +42,6 @@ from mailcheck.web.providers.events import (
     fold_test_recipient,
     kind_of,
 )
-from mailcheck.web.providers.mime import File, OutgoingMail, make_headers, read_people
 from mailcheck.web.providers.posted import read_request
 from mailcheck.web.providers.provider import (
     CREATED_AT,

@@ -25,6 +25,14 @@ from mailcheck.core.errors import (
 )
 from mailcheck.core.instants import format_instant
 from mailcheck.core.webhooks import EventKind
+from mailcheck.operations.write_mail import (
+    File,
+    OutgoingMail,
+    Person,
+    RawMail,
+    make_headers,
+    read_people,
+)
 from mailcheck.web.providers.bodies import (
     Template,
     convert,
@@ -34,14 +42,6 @@ from mailcheck.web.providers.bodies import (
     require_few,
 )
 from mailcheck.web.providers.events import BOUNCE, Event, fold_test_recipient
-from mailcheck.web.providers.mime import (
-    File,
-    OutgoingMail,
-    Person,
-    RawMail,
-    make_headers,
-    read_people,
-)
 from mailcheck.web.providers.provider import (
     AskRoute,
     BadBody,

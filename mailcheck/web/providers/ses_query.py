@@ -17,8 +17,8 @@ from mailcheck.core.errors import (
     RequestRepeated,
     RequestRunning,
 )
+from mailcheck.operations.write_mail import OutgoingMail, RawMail, read_people
 from mailcheck.web.providers.bodies import Form, decode_base64, read_form, require_few
-from mailcheck.web.providers.mime import OutgoingMail, RawMail, read_people
 from mailcheck.web.providers.provider import (
     BadBody,
     FieldMissing,

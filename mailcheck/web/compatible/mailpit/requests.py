@@ -8,11 +8,7 @@ from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.messages import Posted, SubmittedMail
 from mailcheck.operations.inbox.keywords import write_keywords
 from mailcheck.operations.inbox.open_inbox import ChaosTrigger
-from mailcheck.web.compatible.mailpit.sniffing import sniff_type
-from mailcheck.web.compatible.reading import MailRange
-from mailcheck.web.providers.bodies import decode_base64
-from mailcheck.web.providers.conversion import RequestSize, Stamp
-from mailcheck.web.providers.mime import (
+from mailcheck.operations.write_mail import (
     File,
     OutgoingMail,
     Person,
@@ -20,6 +16,10 @@ from mailcheck.web.providers.mime import (
     make_person,
     write_mail,
 )
+from mailcheck.web.compatible.mailpit.sniffing import sniff_type
+from mailcheck.web.compatible.reading import MailRange
+from mailcheck.web.providers.bodies import decode_base64
+from mailcheck.web.providers.conversion import RequestSize, Stamp
 from mailcheck.web.providers.posted import describe_request
 
 OWN_HEADERS = frozenset(

@@ -1,4 +1,4 @@
-"""The mail that a provider would send, written from the fields of a request."""
+"""Mail that is written from fields: those of a request to a provider, of a page or of a command."""
 
 import mimetypes
 import re
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from email.headerregistry import Address, HeaderRegistry
 from email.message import EmailMessage
 from email.policy import SMTP
+from email.policy import EmailPolicy as Policy
 from email.utils import formatdate, getaddresses, quote
 from typing import Any
 
@@ -40,6 +41,9 @@ MAX_MEDIA_TYPE = 1_000
 
 MAX_NAMES = 20_000
 """Maximum number of characters of all display names of a mail."""
+
+LINE = 78
+"""Recommended maximum number of characters of a line (RFC 5322 2.1.1)."""
 
 MAX_NAME = 320
 """Maximum number of characters of a display name. Long ones take seconds to encode."""
@@ -259,8 +263,44 @@ def write_mail(mail: OutgoingMail, message_id: str, sent_at: Instant) -> bytes:
     for name, value in mail.headers:
         if SMTP.header_max_count(name) is not None:
             del message[name]  # of a field that occurs once, the last value counts
-        message[name] = _UNSTRUCTURED(name, _header_text(value))
+        message[name] = _write_field(name, _header_text(value))
     return message.as_bytes()
+
+
+MAX_WORD = 900
+"""Maximum number of characters of a word that is written as it is. Lines have at most 998 (RFC 5322
+2.1.1)."""
+
+
+class _AsciiField(str):
+    """The value of a header field that is folded at its blanks and never encoded.
+
+    The standard library encodes long words, such as the identifiers in ``References``. Encoded
+    words are not allowed there (RFC 2047 5), and programs do not find the thread.
+    """
+
+    __slots__ = ("name",)
+    name: str
+
+    def fold(self, *, policy: Policy) -> str:
+        """Return the whole field. Called by the standard library."""
+        lines = [f"{self.name}:"]
+        for word in self.split(" "):
+            if word and lines[-1].strip() and len(lines[-1]) + len(word) >= LINE:
+                lines.append("")
+            lines[-1] += f" {word}"
+        return policy.linesep.join((*lines, ""))
+
+
+def _write_field(name: str, text: str) -> str:
+    """Return the value of a field with any syntax, as the standard library takes it."""
+    is_plain = text.isascii() and "=?" not in text
+    if not is_plain or max(map(len, text.split(" "))) > MAX_WORD:
+        written: str = _UNSTRUCTURED(name, text)
+        return written
+    field = _AsciiField(text)
+    field.name = name
+    return field
 
 
 def _require_short(mail: OutgoingMail) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import Instant
-from mailcheck.web.providers.mime import (
+from mailcheck.operations.write_mail import (
     HTML,
     Alternative,
     File,
@@ -62,6 +62,21 @@ def test_names_and_subjects_are_the_same_after_parsing(name: str, subject: str) 
     (address,) = message["To"].addresses
     assert "".join(address.display_name.split()) == "".join(name.split())
     assert address.addr_spec == "you@customer.example"
+
+
+IDS = st.lists(st.from_regex(r"<[!-;=?-~]{1,300}@[a-z]{1,60}>", fullmatch=True), max_size=8)
+
+
+@given(ids=IDS.filter(lambda ids: "=?" not in "".join(ids)))
+def test_identifiers_of_mails_are_never_encoded(ids: list[str]) -> None:
+    """Identifiers of any length are in References as they are, in lines that are not too long."""
+    mail = OutgoingMail(author=AUTHOR, text="x", headers=(("References", " ".join(ids)),))
+    raw = write_mail(mail, "id@mailcheck.example", Instant(1_700_000_000_000))
+    head = raw.partition(b"\r\n\r\n")[0].decode()
+    _, _, value = head.replace("\r\n ", " ").partition("References:")
+    assert value.split() == ids
+    assert max(map(len, head.splitlines())) < 998
+    assert all(line.strip() for line in head.splitlines())
 
 
 @given(data=st.binary(max_size=500), name=TEXTS, content_type=TEXTS)
