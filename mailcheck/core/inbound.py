@@ -333,7 +333,7 @@ class MailProgram(StrEnum):
     APPLE_MAIL = "apple"
 
     @property
-    def title(self) -> str:
+    def shown(self) -> str:
         """The name of the program."""
         return _PROGRAMS[self]
 
@@ -380,7 +380,7 @@ class ReadyMail(StrEnum):
 
 
 class ReadyMailFacts(Struct, frozen=True):
-    """What a ready-made mail is, and what an application should do with it.
+    """Title and explanation of a ready-made mail.
 
     A mail that ``refers`` is about a mail of the application. Without a stored message to refer
     to, it is about an invented one.
@@ -421,8 +421,8 @@ READY_MAILS: Mapping[ReadyMail, ReadyMailFacts] = {
     ),
     ReadyMail.SOFT_BOUNCE: ReadyMailFacts(
         "Soft bounce",
-        "Postfix's notification that a mailbox was full for five days (RFC 3464, 4.2.2), with an "
-        "empty envelope sender and without In-Reply-To. The address may work later.",
+        "Postfix's notification that a mailbox is full (RFC 3464, 4.2.2), with an empty "
+        "envelope sender and without In-Reply-To. The address may work later.",
         refers=True,
     ),
     ReadyMail.DELAYED: ReadyMailFacts(
@@ -445,7 +445,7 @@ READY_MAILS: Mapping[ReadyMail, ReadyMailFacts] = {
     ),
     **{
         ReadyMail(f"reply-{program}-{place}"): ReadyMailFacts(
-            f"Reply from {program.title}, {place}",
+            f"Reply from {program.shown}, {place}",
             f"A reply whose text is {_PLACES[place]}. {_QUOTES[program]}",
             refers=True,
         )

@@ -244,6 +244,26 @@ def write_mail(mail: OutgoingMail, message_id: str, sent_at: Instant) -> bytes:
 
     :raises InvalidParameter: its subject, names or header fields are too long.
     """
+    message = _begin(mail, message_id, sent_at)
+    _write_bodies(message, mail)
+    _add_headers(message, mail)
+    return message.as_bytes()
+
+
+def write_header(mail: OutgoingMail, message_id: str, sent_at: Instant) -> bytes:
+    """Return the fields that `write_mail` writes, except those of the content.
+
+    The lines end with CRLF. The empty line that ends a header is not among them.
+
+    :raises InvalidParameter: its subject, names or header fields are too long.
+    """
+    message = _begin(mail, message_id, sent_at)
+    _add_headers(message, mail)
+    return message.as_bytes().removesuffix(b"\r\n")
+
+
+def _begin(mail: OutgoingMail, message_id: str, sent_at: Instant) -> EmailMessage:
+    """Return a mail with the fields that each mail has, and without content."""
     _require_short(mail)
     people = (mail.author, *mail.to, *mail.cc, *mail.reply_to)
     # Such an address exists in a mail of SMTPUTF8 only (RFC 6532).
@@ -259,12 +279,14 @@ def write_mail(mail: OutgoingMail, message_id: str, sent_at: Instant) -> bytes:
         message["Message-ID"] = f"<{message_id}>"
     if "date" not in given:
         message["Date"] = formatdate(sent_at / SECOND)
-    _write_bodies(message, mail)
+    return message
+
+
+def _add_headers(message: EmailMessage, mail: OutgoingMail) -> None:
     for name, value in mail.headers:
         if SMTP.header_max_count(name) is not None:
             del message[name]  # of a field that occurs once, the last value counts
         message[name] = _write_field(name, _header_text(value))
-    return message.as_bytes()
 
 
 MAX_WORD = 900

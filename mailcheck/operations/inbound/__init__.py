@@ -1,0 +1,1 @@
+"""Mail into applications, in the formats of the providers that receive it for them."""
