@@ -20,7 +20,7 @@ MOST_QUOTED = 100_000
 """Maximum number of characters of a text that is quoted. More are left out."""
 
 MOST_HTML = 500_000
-"""Maximum number of characters of HTML that is quoted. The text of longer HTML is quoted instead."""
+"""Maximum number of characters of HTML that is quoted. The text of longer HTML is quoted."""
 
 MOST_REFERENCES = 10_000
 """Maximum number of characters of References: the first identifier and the last ones are kept."""

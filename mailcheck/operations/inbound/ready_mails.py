@@ -45,8 +45,8 @@ SUBJECT = 2_000
 """Number of characters of the long subject."""
 
 RETURNED_WHOLE = 50_000
-"""Number of octets up to which Postfix returns a mail as a whole (``bounce_size_limit``). It returns
-only the header of a larger mail."""
+"""Maximum size of a mail that Postfix returns as a whole, in octets (``bounce_size_limit``). It
+returns only the header of a larger mail."""
 
 
 class Original(Struct, frozen=True):
@@ -63,8 +63,9 @@ class Original(Struct, frozen=True):
 class Occasion(Struct, frozen=True, kw_only=True):
     """The author, the recipient and the time of a ready-made mail.
 
-    The recipient is an address of the application. A bounce is about a mail to the author. ``seed`` is random: the
-    Message-ID and the boundaries are made from it. Without an ``original``, one is invented.
+    The recipient is an address of the application. A bounce is about a mail to the author.
+    ``seed`` is random: the Message-ID and the boundaries are made from it. Without an ``original``,
+    one is invented.
     """
 
     author: Person
