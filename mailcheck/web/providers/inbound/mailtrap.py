@@ -1,0 +1,36 @@
+"""The event ``inbound.message_received`` of Mailtrap. The mail itself is behind its API."""
+
+from mailcheck.api.shapes import dump_json
+from mailcheck.core.inbound import InboundMail, InboundMoment, InboundRequest, InboundRoute
+from mailcheck.web.providers.inbound.received import ReceivedMail
+from mailcheck.web.providers.inbound.signing import (
+    authorized,
+    decimal_id,
+    digest_of,
+    signed_by_mailtrap,
+    uuid_of,
+)
+
+
+def write(mail: InboundMail, route: InboundRoute, moment: InboundMoment) -> InboundRequest:
+    """Return the request, which has one event."""
+    event = {
+        "event": "inbound.message_received",
+        "event_id": uuid_of("mailtrap", moment.delivery_id),
+        "timestamp": mail.received_at,
+        "inbox_id": inbox_id(route),
+        "message_id": decimal_id(mail),
+        "from": ReceivedMail(mail.raw_message).author.shown,
+    }
+    body = dump_json({"events": [event]})
+    headers = (
+        ("Content-Type", "application/json"),
+        *authorized(route, moment),
+        *signed_by_mailtrap(route, moment, body),
+    )
+    return InboundRequest(route.url, headers, body)
+
+
+def inbox_id(route: InboundRoute) -> int:
+    """Return the number of the inbox, which stands for the route."""
+    return int.from_bytes(digest_of("mailtrap inbox", route.id)[:3], "big") + 1
