@@ -16,6 +16,7 @@ from mailcheck.operations.accounts.authenticate import RequestMeter
 from mailcheck.operations.reports.all_operations import ReportOperations
 from mailcheck.operations.reports.decide_senders import DecideSenders
 from mailcheck.operations.reports.find_failing_senders import FindFailingSenders
+from mailcheck.operations.reports.import_reports import ImportReports
 from mailcheck.operations.reports.ingest_reports import IngestReports
 from mailcheck.operations.reports.offer_records import OfferRecords
 from mailcheck.operations.reports.plan_policy import PlanPolicy, ReportedMail
@@ -70,6 +71,9 @@ def build_reports(
     decide = DecideSenders(SenderStore(runtime.engine), runtime.now)
     show = ShowReports(store, inboxes, senders, addresses, decide, now=runtime.now)
     offer = OfferRecords(plain, runtime.clock)
+    importing = ImportReports(
+        store, workers.imports, clock_and_randomness, keeps_mail=config.reports.keep_mail
+    )
     reported = ReportedMail(store, senders, decide, workers.analysis)
     operations = ReportOperations(
         show,
@@ -86,6 +90,7 @@ def build_reports(
             resolver=plain,
             clock_and_randomness=clock_and_randomness,
         ),
+        importing=importing,
     )
     mail = ReceiveReports(inboxes, look, own_domains(config))
     failing = FindFailingSenders(reported, runtime.now)

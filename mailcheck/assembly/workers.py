@@ -86,6 +86,7 @@ class Workers(Struct, frozen=True):
     analysis: Worker = field(default_factory=DirectWorker)
     large: Worker = field(default_factory=DirectWorker)
     requests: Worker = field(default_factory=DirectWorker)
+    imports: Worker = field(default_factory=DirectWorker)
     call_soon: CallSoon = call_immediately
     needed: tuple[ProcessWorker | ThreadWorker, ...] = ()
     patient: tuple[ProcessWorker, ...] = ()
@@ -102,6 +103,7 @@ class Workers(Struct, frozen=True):
             "analysis": self.analysis,
             "large": self.large,
             "requests": self.requests,
+            "imports": self.imports,
         }
         return {
             name: worker for name, worker in named.items() if isinstance(worker, MeasuredWorker)
@@ -110,7 +112,10 @@ class Workers(Struct, frozen=True):
     @property
     def beside_store(self) -> tuple[Worker, ...]:
         """The workers that are not started and stopped by an engine."""
-        return self.content, self.passwords, self.analysis, self.large, self.requests
+        return (
+            *(self.content, self.passwords, self.analysis, self.large, self.requests),
+            self.imports,
+        )
 
 
 def daemon_workers(reactor: Any, memory: MemoryPlan, *, is_shared: bool) -> Workers:
@@ -120,7 +125,8 @@ def daemon_workers(reactor: Any, memory: MemoryPlan, *, is_shared: bool) -> Work
     thread each step would take the interpreter lock from the SMTP server. No mail delays
     the next ones for long, and small mails do not wait for large ones, which have
     their own process. It is started with the first large mail. Requests of send APIs are turned
-    into mails in a process of their own, since they may take long and come from any client.
+    into mails in a process of their own, since they may take long and come from any client. Imports
+    of reports have one, too: it holds their files, within the same bounded memory.
     """
 
     def measured(worker: Worker) -> Worker:
@@ -134,6 +140,7 @@ def daemon_workers(reactor: Any, memory: MemoryPlan, *, is_shared: bool) -> Work
     large = ProcessWorker(reactor, "large", LONGEST_READING, end_first, be_nice)
     be_small = partial(limit_memory, memory.requests)
     requests = ProcessWorker(reactor, "requests", LONGEST_CONVERSION, end_first, be_nice, be_small)
+    imports = ProcessWorker(reactor, "imports", LONGEST_READING, end_first, be_nice, be_small)
     reads = WarmedWorker(SerialWorker(content), load, reactor, CONTENT_AFTER)
     analyses = WarmedWorker(
         SerialWorker(analysis),
@@ -153,9 +160,10 @@ def daemon_workers(reactor: Any, memory: MemoryPlan, *, is_shared: bool) -> Work
         analysis=measured(analyses),
         large=measured(WarmedWorker(SerialWorker(large), None, reactor, 0.0)),
         requests=measured(WarmedWorker(SerialWorker(requests), None, reactor, 0.0)),
+        imports=measured(WarmedWorker(SerialWorker(imports), None, reactor, 0.0)),
         call_soon=partial(reactor.callLater, 0),
         needed=(writer, content, analysis, reader, passwords),
-        patient=(large, requests),
+        patient=(large, requests, imports),
         ahead=(writer, content),
     )
 

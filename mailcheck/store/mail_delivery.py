@@ -184,6 +184,7 @@ def report_row(
         **facts,
         "kind": report.kind.value,
         "state": report.state.value,
+        "way": report.way.value,
         "report_key": report_key,
         "problems": json.dumps(report.problems),
         "feedback": _json(report.feedback),

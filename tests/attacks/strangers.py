@@ -180,6 +180,7 @@ class Target:
             analysis=CountedWorker("analysis", self.work),
             large=CountedWorker("large", self.work),
             requests=CountedWorker("requests", self.work),
+            imports=CountedWorker("imports", self.work),
         )
         self.house = House(_site_config(), workers, zone=MemoryZone(_ZONE))
         self.house.is_restored = True

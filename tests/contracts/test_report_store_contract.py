@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import pytest
 from msgspec import to_builtins
 from msgspec.structs import replace
@@ -22,6 +23,7 @@ from mailcheck.core.domains.receiver_reports import (
     ReportKind,
     ReportSelection,
     ReportState,
+    ReportWay,
     day_of,
     former_row_digest,
     row_digest,
@@ -32,7 +34,13 @@ from mailcheck.core.instants import DAY, MINUTE, Instant
 from mailcheck.engines.sqlite import IN_MEMORY, SqliteEngine
 from mailcheck.ports.workers import Lease
 from mailcheck.store.domains.report_quotas import Admission, Claim
-from mailcheck.store.domains.report_store import TOTALS, CountedRow, Removed, WaitingReport
+from mailcheck.store.domains.report_store import (
+    TOTALS,
+    CountedRow,
+    ImportedReport,
+    Removed,
+    WaitingReport,
+)
 from mailcheck.workers.scheduling import DirectWorker
 from tests.contracts.conftest import Stores
 from tests.engines.deliveries import (
@@ -485,6 +493,37 @@ async def test_counted_reports_are_summed_by_reporter(stores: Stores) -> None:
     assert facts == [("google.com", 2, 20), ("yahoo.com", 1, 10)]
     assert len(await stores.reports.sources(ANN, 1)) == len(await stores.reports.domains(ANN, 1))
     assert await stores.reports.policy(ANN, "example.org") == ""
+
+
+async def test_imported_reports_are_counted_once(stores: Stores) -> None:
+    """A known report changes nothing, also within one import, and its rows have their own limit."""
+    waiting = await _waiting(stores)
+    imported = [
+        ImportedReport(
+            counted(
+                waiting,
+                f"import{number}",
+                report_id=report_id,
+                reporter=f"{number}.example",
+                way=ReportWay.UPLOADED,
+                row_count=1,
+            ),
+            msgspec.msgpack.encode([("example.org", TODAY, report_id, "{}", 3)]),
+        )
+        for number, report_id in enumerate(("a", "b", "a"))
+    ]
+    assert await stores.reports.add_imported(ANN, imported) == [True, True, False]
+    assert await stores.reports.add_imported(ANN, imported) == [False, False, False]
+    assert await stores.reports.count_imported_rows(ANN) == 2
+    assert await stores.reports.count_imported_rows(BOB) == 0
+    assert await stores.reports.count_all_rows(ANN, 10) == 0
+    assert await stores.reports.count_rows(ANN, ReportKind.DMARC, "example.org", TODAY) == 2
+    # The same report is received later from the reporter itself.
+    received = counted(waiting, report_id="b", reporter="google.com")
+    await stores.reports.finish(waiting.id, MINE.holder, [received])
+    page = await stores.reports.of_account(ANN, 10, 0)
+    ways = sorted((one.way.value, one.state.value) for one in page.entries)
+    assert ways == [("received", "repeated"), ("uploaded", "counted"), ("uploaded", "counted")]
 
 
 def test_totals_are_read_from_an_index_alone() -> None:

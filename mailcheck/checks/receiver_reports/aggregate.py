@@ -155,6 +155,11 @@ class AggregateReport(Struct, frozen=True):
         return self.policy.domain
 
     @property
+    def domains(self) -> tuple[str, ...]:
+        """The domain of the report, as the only one."""
+        return (self.policy.domain,)
+
+    @property
     def messages(self) -> int:
         """The number of messages."""
         return sum(self.rows.values())

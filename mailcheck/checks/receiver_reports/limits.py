@@ -1,5 +1,7 @@
 """Limits of one report. A report that exceeds a limit is rejected with a message, not truncated."""
 
+from msgspec import Struct
+
 MAX_UNPACKED = 10 * 1024 * 1024
 """Maximum number of octets of all unpacked data of one mail or file: 25,000 rows of large
 reporters."""
@@ -10,6 +12,28 @@ write one; parallel compressors write one for each 64 KB or more."""
 
 MAX_DOCUMENTS = 10
 """Maximum number of reports in one mail or file; RFC 9990 has one."""
+
+
+class FileLimits(Struct, frozen=True):
+    """Limits of one mail or file: octets of unpacked data, members of archives, and reports."""
+
+    unpacked: int
+    members: int
+    documents: int
+
+
+OF_STRANGERS = FileLimits(MAX_UNPACKED, MAX_MEMBERS, MAX_DOCUMENTS)
+"""For files that anyone can send."""
+
+OF_IMPORTS = FileLimits(64 * 1024 * 1024, 100_000, 1_000)
+"""For files that a member of the project imports. Each file in an archive, and each mail in a
+mailbox, is one file."""
+
+MAX_IMPORTED_FILES = 20_000
+"""Maximum number of files in one import, with those in archives and mailboxes."""
+
+MAX_IMPORTED = 1024 * 1024 * 1024
+"""Maximum number of octets of all files of an import, unpacked."""
 
 MAX_ROWS = 30_000
 """Maximum number of rows of one report. Google does not split smaller reports. An empty row has

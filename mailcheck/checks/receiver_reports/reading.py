@@ -4,6 +4,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from itertools import pairwise
 
@@ -13,7 +14,7 @@ from mailcheck.checks.content.bodies import decode_entity
 from mailcheck.checks.content.decoding import end_lines
 from mailcheck.checks.content.structure import Entity, scan_structure
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport, parse_aggregate_report
-from mailcheck.checks.receiver_reports.limits import MAX_DOCUMENTS, MAX_MEMBERS, MAX_UNPACKED
+from mailcheck.checks.receiver_reports.limits import OF_STRANGERS, FileLimits
 from mailcheck.checks.receiver_reports.tls import TlsReport, parse_tls_report
 from mailcheck.core.errors import ReportRefused
 
@@ -67,7 +68,9 @@ def split_mailbox(data: bytes) -> list[bytes]:
     return [_QUOTED_FROM.sub(rb"\1", data[begin:end]) for (_, begin), (end, _) in pairs]
 
 
-def read_report_file(data: bytes, name: str = "") -> list[Report | RejectedDocument]:
+def read_report_file(
+    data: bytes, name: str = "", limits: FileLimits = OF_STRANGERS
+) -> list[Report | RejectedDocument]:
     """Read the reports of a file: a packed or plain report, or a whole mail with reports.
 
     :param name: name of the file; that of a TLS report contains the domain.
@@ -75,17 +78,19 @@ def read_report_file(data: bytes, name: str = "") -> list[Report | RejectedDocum
     """
     if looks_like_report(data):
         domain = _domain_in(name)
-        return [_parse(document, domain) for document in Unpacker().documents(data)]
-    return read_report_mail(data)
+        return [_parse(document, domain) for document in Unpacker(limits).documents(data)]
+    return read_report_mail(data, limits)
 
 
-def read_report_mail(raw_message: bytes) -> list[Report | RejectedDocument]:
+def read_report_mail(
+    raw_message: bytes, limits: FileLimits = OF_STRANGERS
+) -> list[Report | RejectedDocument]:
     """Read the reports of a mail, including documents that are not valid reports.
 
     :raises ReportRefused: the mail contains no report.
     """
     found: list[Report | RejectedDocument] = []
-    unpacking = Unpacker()
+    unpacking = Unpacker(limits)
     mail = end_lines(raw_message)
     structure = scan_structure(mail)
     fields = [
@@ -97,11 +102,11 @@ def read_report_mail(raw_message: bytes) -> list[Report | RejectedDocument]:
             found += [_parse(document, domain) for document in unpacking.documents(data)]
         except ReportRefused as refusal:
             found.append(RejectedDocument(str(refusal)))
-        if len(found) >= MAX_DOCUMENTS:
+        if len(found) >= limits.documents:
             break
     if not found:
         raise ReportRefused("the mail contains no report: no zip, gzip, XML or JSON data")
-    return found[:MAX_DOCUMENTS]
+    return found[: limits.documents]
 
 
 def _domain_in(name: str) -> str:
@@ -173,12 +178,13 @@ def looks_like_report(data: bytes) -> bool:
 class Unpacker:
     """Unpacks the files of one mail, or one file, within limits.
 
-    Files, layers and members share the limits of `MAX_UNPACKED` octets and `MAX_MEMBERS` members.
+    Files, layers and members share the limits of octets and members.
     """
 
-    def __init__(self) -> None:
-        self._room = MAX_UNPACKED
-        self._members = MAX_MEMBERS
+    def __init__(self, limits: FileLimits = OF_STRANGERS) -> None:
+        self._limits = limits
+        self._room = limits.unpacked
+        self._members = limits.members
 
     def documents(self, data: bytes) -> list[bytes]:
         """Return the unpacked documents; data that is not packed is returned unchanged.
@@ -189,17 +195,21 @@ class Unpacker:
 
     def _unpack(self, data: bytes, layers: int) -> Iterator[bytes]:
         if not looks_packed(data):
-            if len(data) > MAX_UNPACKED:
-                raise _too_large()
-            yield from _split(data.strip(_JUNK) if data[:2] not in _BYTE_ORDER_MARKS else data)
+            if len(data) > self._limits.unpacked:
+                raise self._too_large()
+            stripped = data.strip(_JUNK) if data[:2] not in _BYTE_ORDER_MARKS else data
+            yield from _split(stripped, self._limits.documents)
             return
         if not layers:
             raise ReportRefused(f"it has more than {MAX_LAYERS} nested archives")
-        for inner in self._unzip(data) if data.startswith(ZIP) else (self._gunzip(data),):
+        for inner in self._unzip(data) if data.startswith(ZIP) else (self.gunzip(data),):
             yield from self._unpack(inner, layers - 1)
 
-    def _gunzip(self, data: bytes) -> bytes:
-        """Unpack all members of a gzip file (RFC 1952 2.2); data after them is ignored."""
+    def gunzip(self, data: bytes) -> bytes:
+        """Unpack all members of a gzip file (RFC 1952 2.2); data after them is ignored.
+
+        :raises ReportRefused: the file is damaged, or exceeds a limit.
+        """
         pieces: list[bytes] = []
         position = 0
         while data.startswith(GZIP, position):
@@ -220,52 +230,80 @@ class Unpacker:
     def _count_members(self, number: int) -> None:
         self._members -= number
         if self._members < 0:
-            raise ReportRefused(f"its archives have over {MAX_MEMBERS} members")
+            raise ReportRefused(f"its archives have over {self._limits.members} members")
 
     def _unzip(self, data: bytes) -> Iterator[bytes]:
         # zipfile creates an object for each entry before the entries can be counted.
-        self._count_members(data.count(_ENTRY_OF_ZIP))
-        try:
-            with zipfile.ZipFile(BytesIO(data)) as archive:
-                files = [
-                    packed for packed in archive.infolist() if not _is_not_a_report(packed.filename)
-                ]
-                if not files:
-                    raise ReportRefused("the zip file is empty")
-                if len(files) > MAX_DOCUMENTS:
-                    raise ReportRefused(f"the zip file has over {MAX_DOCUMENTS} files")
-                for member in files:
-                    if member.compress_type not in _USUAL:
-                        raise _unsupported()
-                    with archive.open(member) as file:
-                        yield self._take(file.read(self._room + 1))
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, IndexError):
-            raise ReportRefused("the zip file is damaged") from None
-        except (NotImplementedError, RuntimeError):
-            raise _unsupported() from None
+        self._count_members(count_entries(data))
+        with zip_errors(), zipfile.ZipFile(BytesIO(data)) as archive:
+            files = files_of(archive)
+            if not files:
+                raise ReportRefused("the zip file is empty")
+            if len(files) > self._limits.documents:
+                raise ReportRefused(f"the zip file has over {self._limits.documents} files")
+            for member in files:
+                yield self._take(read_entry(archive, member, self._room + 1))
 
     def _take(self, unpacked: bytes) -> bytes:
         if len(unpacked) > self._room:
             self._room = 0  # of a mail with many zip bombs only one is unpacked
-            raise _too_large()
+            raise self._too_large()
         self._room -= len(unpacked)
         return unpacked
+
+    def _too_large(self) -> ReportRefused:
+        return ReportRefused(f"it is over {self._limits.unpacked // 2**20} MB unpacked")
+
+
+def count_entries(data: bytes) -> int:
+    """Return at least the number of entries of a zip file, without reading them."""
+    return data.count(_ENTRY_OF_ZIP)
+
+
+def files_of(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    """Return the entries of a zip file that may be reports."""
+    return [packed for packed in archive.infolist() if not _is_not_a_report(packed.filename)]
+
+
+def read_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, most: int) -> bytes:
+    """Return the first ``most`` octets of a file in a zip file; see `zip_errors`.
+
+    :raises ReportRefused: its compression method is unusual.
+    """
+    if entry.compress_type not in _USUAL:
+        raise _unsupported()
+    with archive.open(entry) as file:
+        return file.read(most)
+
+
+@contextmanager
+def zip_errors() -> Iterator[None]:
+    """Turn the errors of a damaged zip file into refusals. A context manager.
+
+    :raises ReportRefused: the file is damaged, encrypted, or uses an unusual method.
+    """
+    try:
+        yield
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, IndexError):
+        raise ReportRefused("the zip file is damaged") from None
+    except (NotImplementedError, RuntimeError):
+        raise _unsupported() from None
 
 
 _END = b"</feedback>"
 _BETWEEN = re.compile(rb"(?<=</feedback>)\s*(?=<\?xml|<feedback)")
 
 
-def _split(document: bytes) -> list[bytes]:
+def _split(document: bytes, most: int) -> list[bytes]:
     """Return the DMARC reports of a document that contains several in sequence.
 
-    :raises ReportRefused: there are more than `MAX_DOCUMENTS`.
+    :raises ReportRefused: there are more than ``most``.
     """
     if document.count(_END) < 2:
         return [document]
-    reports = _BETWEEN.split(document, MAX_DOCUMENTS)
-    if len(reports) > MAX_DOCUMENTS:
-        raise ReportRefused(f"it contains over {MAX_DOCUMENTS} reports")
+    reports = _BETWEEN.split(document, most)
+    if len(reports) > most:
+        raise ReportRefused(f"it contains over {most} reports")
     return reports
 
 
@@ -276,7 +314,3 @@ def _is_not_a_report(name: str) -> bool:
 
 def _unsupported() -> ReportRefused:
     return ReportRefused("the zip file is encrypted, or uses an unusual compression method")
-
-
-def _too_large() -> ReportRefused:
-    return ReportRefused(f"it is over {MAX_UNPACKED // 2**20} MB unpacked")

@@ -80,6 +80,17 @@ class ReportState(Enum):
     """Not a valid report."""
 
 
+class ReportWay(Enum):
+    """How a report came, the most believable way first. The values are part of the API."""
+
+    RECEIVED = "received"
+    """It was sent to an address of this server, and judged when it arrived."""
+    FETCHED = "fetched"
+    """It was read from a mailbox of the account, to which anyone can send mail."""
+    UPLOADED = "uploaded"
+    """A member of the project imported the file."""
+
+
 class SenderDecision(Enum):
     """Decision of a person about a sender in DMARC reports. The values are part of the API."""
 
@@ -103,6 +114,9 @@ MAX_DECISIONS = 1_000
 
 REPORTS_KEPT = 400 * DAY
 """Retention of reports and their contents. It allows to compare a year with the year before."""
+
+MAX_AHEAD = 2 * DAY
+"""How far in the future a report may end, since clocks of reporters differ."""
 
 RAW_KEPT = 7 * DAY
 """Retention of the mail of a report that was not counted."""
@@ -235,7 +249,8 @@ class ReceiverReport(Struct, frozen=True):
     the authenticated domain of the mail, ``organisation`` the name in the report.
     ``problems`` are the rows that were left out. Fields that could not be read are empty.
     ``feedback`` is the content of a report about one mail, and ``letter`` the one of a mail that
-    is not a report.
+    is not a report. ``row_count`` is the number of rows that an imported report added. The moment
+    in ``received_at`` of an imported report is the end of its period.
     """
 
     id: ReportId
@@ -256,6 +271,8 @@ class ReceiverReport(Struct, frozen=True):
     problems: tuple[str, ...] = ()
     feedback: Feedback | None = None
     letter: Letter | None = None
+    way: ReportWay = ReportWay.RECEIVED
+    row_count: int = 0
 
     @property
     def period(self) -> tuple[int, int]:

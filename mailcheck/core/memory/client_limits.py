@@ -207,7 +207,9 @@ class MemoryPlan(Struct, frozen=True):
 
     @property
     def requests(self) -> int:
-        """The address space of the process that turns requests of send APIs into mails."""
+        """The address space of each process that reads bodies of requests: the mails of send APIs,
+        and imports of reports.
+        """
         return min(1024 * MEBIBYTE, BASE + self._free)
 
     @property

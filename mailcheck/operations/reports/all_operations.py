@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from mailcheck.operations.reports.decide_senders import DecideSenders
+from mailcheck.operations.reports.import_reports import ImportReports
 from mailcheck.operations.reports.offer_records import OfferRecords
 from mailcheck.operations.reports.plan_policy import PlanPolicy
 from mailcheck.operations.reports.receive_reports import PostReport
@@ -18,3 +19,4 @@ class ReportOperations(Struct, frozen=True):
     delete: DeleteReports
     decide: DecideSenders
     plan: PlanPolicy
+    importing: ImportReports

@@ -1,7 +1,6 @@
 """Ingesting reports: parse them in a child process, authenticate them and count their rows."""
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -16,7 +15,15 @@ from mailcheck.checks.deliverability.identities import header_of, read_identitie
 from mailcheck.checks.dmarc.evaluate import evaluate_dmarc
 from mailcheck.checks.hosts.tls_rpt import evaluate_tls_rpt
 from mailcheck.checks.mail_domains import registrable_domain
-from mailcheck.checks.receiver_reports.aggregate import AggregateReport, Row
+from mailcheck.checks.receiver_reports.aggregate import AggregateReport
+from mailcheck.checks.receiver_reports.counting import (
+    StoredRow,
+    claimed_reporter,
+    fill_feedback,
+    fill_report,
+    row_of_feedback,
+    rows_of,
+)
 from mailcheck.checks.receiver_reports.feedback import NO_REPORT, FeedbackReport, read_feedback_mail
 from mailcheck.checks.receiver_reports.limits import MAX_SPAN
 from mailcheck.checks.receiver_reports.reading import (
@@ -25,7 +32,7 @@ from mailcheck.checks.receiver_reports.reading import (
     read_report_file,
     read_report_mail,
 )
-from mailcheck.checks.receiver_reports.tls import TlsReport, TlsSessions, sessions_of
+from mailcheck.checks.receiver_reports.tls import TlsReport
 from mailcheck.checks.receiver_reports.trust import (
     Judgement,
     Trust,
@@ -36,18 +43,17 @@ from mailcheck.checks.receiver_reports.trust import (
     judge_tls_request,
 )
 from mailcheck.core.domains.receiver_reports import (
-    Feedback,
+    MAX_AHEAD,
     Letter,
     ReceiverReport,
     ReportId,
     ReportKind,
     ReportState,
     day_of,
-    row_digest,
 )
 from mailcheck.core.errors import ReportRefused, WorkerDied, WorkTooSlow
 from mailcheck.core.identifiers import AccountId, new_time_ordered_id
-from mailcheck.core.instants import DAY, MINUTE, SECOND, Instant
+from mailcheck.core.instants import MINUTE, SECOND, Instant
 from mailcheck.operations.deliverability.authenticate_mail import MailEvaluator
 from mailcheck.operations.deliverability.score_mail import ScoringSettings
 from mailcheck.operations.dns_evaluation import DnsEvaluator, QuestionBudget
@@ -88,9 +94,6 @@ PIECE = 1_000
 
 MAX_ROWS_OF_DAY = 60_000
 """Maximum number of different rows of a domain counted for a day, from all reporters."""
-
-MAX_AHEAD = 2 * DAY
-"""How far in the future a report may end, since clocks of reporters differ."""
 
 POSTED = "it was posted over HTTPS, so its sender is not authenticated"
 
@@ -344,7 +347,7 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
         )
         if doubt:
             return _Judged(replace(kept, state=ReportState.APART, reason=doubt))
-        return _Judged(kept, tuple(_rows(kept, document)))
+        return _Judged(kept, tuple(_counted_row(kept, row) for row in rows_of(kept, document)))
 
     def _judge_letter(
         self, waiting: WaitingReport, letter: Letter, sender: str, known: ReportDomains
@@ -363,21 +366,10 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
     ) -> _Judged:
         """Judge a report about one mail of a domain of the account."""
         feedback = report.feedback
-        kind, is_failure = feedback.type.kind, feedback.type.kind is ReportKind.FAILURE
+        is_failure = feedback.type.kind is ReportKind.FAILURE
         (domain,), happened_at = report.domains, _moment_of(waiting, feedback.arrived_at)
-        kept = replace(
-            self._kept(waiting, ReportState.COUNTED, ""),
-            kind=kind,
-            domain=domain,
-            reporter=reporter,
-            organisation=feedback.program,
-            report_id=report.key,
-            begins_at=happened_at,
-            ends_at=happened_at,
-            messages=feedback.incidents,
-            failing=feedback.incidents if is_failure else 0,
-            problems=report.problems,
-            feedback=feedback,
+        kept = fill_feedback(
+            self._kept(waiting, ReportState.COUNTED, ""), report, domain, reporter, happened_at
         )
         doubt = "" if reporter else NOT_AUTHENTICATED
         if is_failure and not doubt:
@@ -385,9 +377,8 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
         doubt = doubt or await self._doubt_room(kept, day_of(happened_at))
         if doubt:
             return _Judged(replace(kept, state=ReportState.APART, reason=doubt))
-        day = day_of(happened_at)
-        row = _counted_row(kept, domain, day, feedback.counted, feedback.incidents)
-        return _Judged(kept, (row,))
+        row = row_of_feedback(kept, feedback, happened_at)
+        return _Judged(kept, (_counted_row(kept, row),))
 
     async def _doubt_failure(self, waiting: WaitingReport, domain: str) -> str:
         """Return why a domain does not ask for failure reports; empty if it does.
@@ -401,31 +392,11 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
 
     def _counted(self, waiting: WaitingReport, report: Report, reporter: str) -> ReceiverReport:
         """Return a report as it is stored when its rows are counted."""
-        kept = replace(
-            self._kept(waiting, ReportState.COUNTED, ""),
-            organisation=report.organisation,
-            report_id=report.report_id,
-            begins_at=report.begins_at,
-            ends_at=report.ends_at,
-            problems=report.problems,
-        )
-        if isinstance(report, AggregateReport):
-            return replace(
-                kept,
-                domain=report.domain,
-                reporter=reporter,
-                policy=report.policy.policy,
-                messages=report.messages,
-                failing=sum(count for row, count in report.rows.items() if not row.passes),
-            )
-        return replace(
-            kept,
-            reason=POSTED if waiting.mail is None else "",
-            domain=report.domains[0],
-            reporter=reporter or report.contact.rpartition("@")[2] or report.organisation,
-            messages=sum(policy.successful + policy.failed for policy in report.policies),
-            failing=sum(policy.failed for policy in report.policies),
-        )
+        reason = POSTED if waiting.mail is None and isinstance(report, TlsReport) else ""
+        kept = self._kept(waiting, ReportState.COUNTED, reason)
+        if isinstance(report, TlsReport):
+            reporter = reporter or claimed_reporter(report)
+        return fill_report(kept, report, reporter)
 
     async def _doubt_request(self, waiting: WaitingReport, report: Report) -> str:
         """Return why a domain of a report does not ask for it; empty if all of them do.
@@ -525,34 +496,14 @@ def _settle(judgements: Sequence[Judgement], domain: str) -> str:
     return judgements[0].reason
 
 
-def _rows(kept: ReceiverReport, report: Report) -> Iterator[CountedRow]:
-    """Yield the different rows of a report with their counts, of each of its domains."""
-    found: dict[str, Mapping[Row, int] | Mapping[TlsSessions, int]] = {}
-    if isinstance(report, AggregateReport):
-        found[report.domain] = report.rows
-    else:
-        for domain in report.domains:
-            sessions: Counter[TlsSessions] = Counter()
-            for tls_sessions, count in sessions_of(report, domain):
-                sessions[tls_sessions] += count
-            found[domain] = sessions
-    for domain, rows in found.items():
-        for row, count in rows.items():
-            yield _counted_row(kept, domain, day_of(report.begins_at), row, count)
-
-
-def _counted_row(
-    kept: ReceiverReport, domain: str, day: Instant, row: Row | TlsSessions | Feedback, count: int
-) -> CountedRow:
-    result = msgspec.json.encode(row).decode()
-    digest = row_digest(kept, result)
+def _counted_row(kept: ReceiverReport, row: StoredRow) -> CountedRow:
     return CountedRow(
         kept.account_id,
         kept.kind,
-        domain,
-        day,
-        digest,
+        row.domain,
+        row.day,
+        row.digest,
         reporter=kept.reporter,
-        result=result,
-        amount=count,
+        result=row.result,
+        amount=row.amount,
     )

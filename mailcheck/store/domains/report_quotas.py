@@ -37,7 +37,11 @@ OF_STRANGERS = ReportQuota(rows=2_000, octets=1024 * 1024)
 """For all reports without an authenticated sender: posted ones, and mail without SPF and DKIM."""
 
 MAX_ROWS_OF_ACCOUNT = 1_000_000
-"""Maximum number of rows of an account; its owner makes room by deleting reports."""
+"""Maximum number of rows of received reports of an account; its owner makes room by deleting
+reports."""
+
+MAX_IMPORTED_ROWS = 20_000_000
+"""Maximum number of rows of imported reports of an account: 50 domains with 1,000 rows a day."""
 
 ROW_OVERHEAD = 150
 """Octets of a row in addition to its texts: digest, numbers and indexes."""
@@ -213,6 +217,25 @@ _IS_COUNTED = """
 """
 
 
+_PERIOD = """
+    (CASE WHEN known.kind IN ('dmarc', 'tls') THEN known.begins_at ELSE 0 END) = given.begins_at
+    AND (CASE WHEN known.kind IN ('dmarc', 'tls') THEN known.ends_at ELSE 0 END) = given.ends_at
+"""
+
+# The index ``receiver_report_identity`` finds the few reports with the same id.
+_KNOWN = f"""
+    WITH given (account_id, kind, domain, report_key, organisation, begins_at, ends_at)
+    AS ({{rows}})
+    SELECT DISTINCT given.account_id, given.kind, given.domain, given.report_key,
+    given.organisation, given.begins_at, given.ends_at
+    FROM given JOIN receiver_report AS known ON known.account_id = given.account_id
+    AND known.kind = given.kind AND known.domain = given.domain
+    AND known.report_key = given.report_key AND known.organisation = given.organisation
+    AND {_PERIOD}
+    WHERE known.state = 'counted'
+"""
+
+
 def domains_of(transaction: Transaction, account_id: AccountId) -> ReportDomains:
     """Return the domains that an account watches, and the domains with counted reports."""
     watched = transaction.rows(
@@ -257,7 +280,12 @@ def admit(transaction: Transaction, claim: Claim) -> Admission:
 
 
 def is_counted(transaction: Transaction, report: ReceiverReport) -> bool:
-    """Return whether the same report is counted already."""
+    """Return whether the same report is counted already.
+
+    An imported report is the same one if organization, id and period are the same, whoever sent it.
+    """
+    if find_known(transaction, [report], is_imported=True):
+        return True
     keys = (
         report.account_id,
         report.kind.value,
@@ -269,6 +297,28 @@ def is_counted(transaction: Transaction, report: ReceiverReport) -> bool:
         *report.period,
     )
     return transaction.row(_IS_COUNTED, keys) is not None
+
+
+def find_known(
+    transaction: Transaction, reports: Sequence[ReceiverReport], *, is_imported: bool
+) -> set[Identity]:
+    """Return the identities of those reports that are counted already.
+
+    :param is_imported: compare with imported reports only.
+    """
+    sql = f"{_KNOWN} AND known.way <> 'received'" if is_imported else _KNOWN
+    given = [(report.account_id, *identity_of(report)) for report in reports]
+    return {tuple(row[1:]) for row in transaction.rows_over(sql, given)}
+
+
+Identity = tuple[str, str, str, str, int, int]
+"""Kind, domain, id, organization, begin and end of a report."""
+
+
+def identity_of(report: ReceiverReport) -> Identity:
+    """Return what identifies a report among those of its account, whoever sent it."""
+    whose = (report.kind.value, report.domain, report.report_id, report.organisation)
+    return (*whose, *report.period)
 
 
 def _has_room(transaction: Transaction, claim: Claim, rows: int, octets: int) -> bool:

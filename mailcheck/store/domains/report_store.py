@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -45,7 +45,9 @@ from mailcheck.store.domains.report_quotas import (
     add_tally,
     admit,
     domains_of,
+    find_known,
     forget_tallies,
+    identity_of,
     is_counted,
     refused,
 )
@@ -139,6 +141,13 @@ class CountedRow(Struct, frozen=True):
     reporter: str
     result: str
     amount: int
+
+
+class ImportedReport(Struct, frozen=True):
+    """A report to import. ``rows`` are its rows as a child process encoded them."""
+
+    report: ReceiverReport
+    rows: bytes
 
 
 class SumOfRows(Struct, frozen=True):
@@ -259,8 +268,9 @@ _READ = f"""
 """
 
 _COUNT = """
-    INSERT INTO report_count (account_id, kind, domain, day, digest, reporter, result, amount)
-    {rows} ON CONFLICT (account_id, kind, domain, day, digest) DO NOTHING
+    INSERT INTO report_count (
+        account_id, kind, domain, day, digest, reporter, result, amount, is_imported
+    ) {rows} ON CONFLICT (account_id, kind, domain, day, digest) DO NOTHING
 """
 
 
@@ -421,11 +431,42 @@ class ReportStore(Store):
 
     @read
     def count_all_rows(self, transaction: Transaction, account_id: AccountId, limit: int) -> int:
-        """Count the rows of an account, up to a limit."""
+        """Count the rows of received reports of an account, up to a limit."""
         sql = (
-            "SELECT COUNT(*) FROM (SELECT 1 FROM report_count WHERE account_id = ? LIMIT ?) AS one"
+            "SELECT COUNT(*) FROM (SELECT 1 FROM report_count "
+            "WHERE account_id = ? AND is_imported = 0 LIMIT ?) AS one"
         )
         return _number(transaction, sql, account_id, limit)
+
+    @read
+    def count_imported_rows(self, transaction: Transaction, account_id: AccountId) -> int:
+        """Return the number of rows of imported reports of an account."""
+        sql = (
+            "SELECT CAST(COALESCE(SUM(row_count), 0) AS BIGINT) FROM receiver_report "
+            "WHERE account_id = ? AND way <> 'received'"
+        )
+        return _number(transaction, sql, account_id)
+
+    @inbox_write(lambda _, account_id, reports: (account_id,))
+    def add_imported(
+        self, transaction: Transaction, account_id: AccountId, reports: Sequence[ImportedReport]
+    ) -> list[bool]:
+        """Count imported reports with their rows; return for each whether it was new.
+
+        A report that is known changes nothing, and each report is counted as a whole.
+        """
+        lock_inboxes(transaction, (account_id,))  # reports that are being read wait
+        known = find_known(transaction, [one.report for one in reports], is_imported=False)
+        are_new, rows = [], list[tuple[Value, ...]]()
+        for one in reports:
+            identity = identity_of(one.report)
+            are_new.append(identity not in known)
+            if identity not in known:
+                known.add(identity)
+                insert(transaction, "receiver_report", [report_row(one.report)])
+                rows += _imported_rows(one)
+        transaction.execute_over(_COUNT, rows)
+        return are_new
 
     @inbox_write(lambda _, claim: (claim.report.account_id,))
     def admit(self, transaction: Transaction, claim: Claim) -> Admission:
@@ -719,7 +760,15 @@ def _count_values(row: CountedRow) -> tuple[Value, ...]:
         row.reporter,
         row.result,
         row.amount,
+        0,
     )
+
+
+def _imported_rows(one: ImportedReport) -> Iterator[tuple[Value, ...]]:
+    report = one.report
+    whose = (report.account_id, report.kind.value)
+    for domain, day, digest, result, amount in msgspec.msgpack.decode(one.rows):
+        yield (*whose, domain, day, digest, report.reporter, result, amount, 1)
 
 
 _MAY_KEEP = """
