@@ -56,6 +56,13 @@ class Entity(Struct, frozen=True):
     parts: "tuple[Entity, ...]"
     start: int = 0
 
+    def leaves(self) -> "Iterator[Entity]":
+        """Yield the parts that have no parts, in order. Attached mails are leaves."""
+        if not self.parts:
+            yield self
+        for part in self.parts:
+            yield from part.leaves()
+
 
 _NO_BOUNDARY = "the boundary of a {} part does not occur in it"
 

@@ -119,7 +119,7 @@ def read_feedback_mail(raw_message: bytes, keeps_mail: bool = False) -> Feedback
         raise ReportRefused(f"it is over {MAX_FEEDBACK // 2**20} MB")
     mail = end_lines(raw_message)
     structure = scan_structure(mail)
-    leaves = list(_leaves(structure.root))
+    leaves = list(structure.root.leaves())
     places = [place for place, leaf in enumerate(leaves) if leaf.content_type == _REPORT]
     place = places[0] if places else -1
     attached = next((leaf for leaf in leaves[place + 1 :] if leaf.content_type in _MAILS), None)
@@ -154,14 +154,6 @@ def read_feedback_mail(raw_message: bytes, keeps_mail: bool = False) -> Feedback
     if not reported.fields:
         problems.append("it does not contain the reported mail or its header")
     return FeedbackReport(feedback, found, _key(structure, mail), tuple(problems))
-
-
-def _leaves(entity: Entity) -> Iterator[Entity]:
-    """Yield the parts of the mail. Parts of attached mails are not among them."""
-    if not entity.parts:
-        yield entity
-    for part in entity.parts:
-        yield from _leaves(part)
 
 
 class _Fields:

@@ -126,20 +126,13 @@ def _parse(document: bytes, domain: str) -> Report | RejectedDocument:
 
 def _enclosed(raw_message: bytes, root: Entity) -> Iterator[tuple[str, bytes]]:
     """Yield each possible report with its name: packed data, XML and JSON."""
-    for leaf in _leaves(root):
+    for leaf in root.leaves():
         if leaf.content_type == "text/html":
             continue
         data = decode_entity(raw_message, leaf)
         start = data[:64].lstrip().lower()
         if looks_packed(data) or (looks_like_report(data) and not start.startswith(_HTML)):
             yield leaf.filename, data
-
-
-def _leaves(entity: Entity) -> Iterator[Entity]:
-    if not entity.parts:
-        yield entity
-    for part in entity.parts:
-        yield from _leaves(part)
 
 
 # Unpacking zip and gzip. File name and media type are ignored: reporters use
