@@ -7,7 +7,7 @@ from email.utils import parsedate_to_datetime
 from html import escape
 from itertools import zip_longest
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from mailcheck.checks.content.bodies import choose_bodies, read_bodies
 from mailcheck.checks.content.decoding import end_lines
@@ -15,7 +15,6 @@ from mailcheck.checks.content.header import HeaderField, parse_mailboxes
 from mailcheck.checks.content.structure import scan_structure
 from mailcheck.core.inbound import MailProgram, Place
 from mailcheck.core.instants import SECOND, Instant
-from mailcheck.operations.write_mail import OutgoingMail
 
 MOST_QUOTED = 100_000
 """Maximum number of characters of a text that is quoted. More are left out."""
@@ -347,23 +346,3 @@ _PROGRAMS: Mapping[
     MailProgram.GMAIL: (_gmail_text, _gmail_html),
     MailProgram.APPLE_MAIL: (_apple_text, _apple_html),
 }
-
-
-def make_reply(
-    mail: OutgoingMail,
-    raw_message: bytes,
-    now: Instant,
-    program: MailProgram | None,
-    place: Place = Place.ABOVE,
-) -> OutgoingMail:
-    """Return a mail as a reply to another one: in its thread, with its subject if it has none.
-
-    :param program: the mail program whose way to quote is used; `None` to quote nothing.
-    """
-    quoted = read_quoted(raw_message, now)
-    subject = mail.subject or reply_subject(quoted.subject, program or MailProgram.GMAIL)
-    headers = (*thread_headers(quoted), *mail.headers)
-    if program is None:
-        return structs.replace(mail, subject=subject, headers=headers)
-    reply = write_reply(quoted, mail.text or "", program, place)
-    return structs.replace(mail, subject=subject, headers=headers, text=reply.text, html=reply.html)
