@@ -84,7 +84,8 @@ def postgresql_url(_one_database: tuple[str, Any]) -> str:
         cursor.execute(
             "DELETE FROM message; DELETE FROM deliverability_test; DELETE FROM receiver_report; "
             "DELETE FROM delivery; "
-            "DELETE FROM invitation; DELETE FROM account; DELETE FROM audit_entry; "
+            "DELETE FROM invitation; DELETE FROM account; "
+            "DELETE FROM audit_entry; DELETE FROM audit_position; "
             "DELETE FROM oauth_client; "
             "DELETE FROM request_count; "
             "DELETE FROM remembered; DELETE FROM known_selector; DELETE FROM lease; "
