@@ -83,9 +83,9 @@ def postgresql_url(_one_database: tuple[str, Any]) -> str:
     with connection.cursor() as cursor:
         cursor.execute(
             "DELETE FROM message; DELETE FROM deliverability_test; DELETE FROM receiver_report; "
+            "DELETE FROM inbound_mail; "
             "DELETE FROM delivery; "
-            "DELETE FROM invitation; DELETE FROM account; "
-            "DELETE FROM audit_entry; DELETE FROM audit_position; "
+            "DELETE FROM invitation; DELETE FROM account; DELETE FROM audit_entry; "
             "DELETE FROM oauth_client; "
             "DELETE FROM request_count; "
             "DELETE FROM remembered; DELETE FROM known_selector; DELETE FROM lease; "

@@ -21,7 +21,7 @@ from mailcheck.assembly.runtime import Runtime
 from mailcheck.assembly.scoring import Scoring, build_scoring, scoring_settings
 from mailcheck.assembly.traffic import TrafficParts, build_traffic
 from mailcheck.assembly.watches import WatchParts, build_watches
-from mailcheck.assembly.webhooks import WebhookParts, build_webhooks
+from mailcheck.assembly.webhooks import InboundParts, WebhookParts, build_inbound, build_webhooks
 from mailcheck.core.instants import SECOND
 from mailcheck.daemon.backups import Backups
 from mailcheck.operations.deliverability.run_test_checks import Analyse
@@ -54,6 +54,7 @@ class Daemon(Struct, frozen=True):
     tests: DeliverabilityParts
     webhooks: WebhookParts
     inbox: InboxOperations
+    inbound: InboundParts
     reports: ReportParts
     traffic: TrafficParts
     receiver: ReceiveMail
@@ -111,6 +112,7 @@ def build_daemon(runtime: Runtime, analyse: Analyse | None = None) -> Daemon:
         tests=tests,
         webhooks=webhooks,
         inbox=inbox,
+        inbound=build_inbound(runtime, mail, inbox.authenticate, slots, accounts.audit),
         reports=reports,
         traffic=build_traffic(runtime, accounts.keep),
         receiver=receiver,

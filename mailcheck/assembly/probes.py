@@ -22,6 +22,7 @@ from mailcheck.config.options import AlertOptions, Config, ReleaseOptions
 from mailcheck.config.reading import ConfigError
 from mailcheck.config.rules import parse_allowed, parse_recipients, parse_relay
 from mailcheck.core.accounts import AllowedRecipients
+from mailcheck.core.inbound import InboundMail, InboundRequest, InboundRoute
 from mailcheck.core.oauth.clients import ClientDocument
 from mailcheck.daemon.wall_clock import of_the_system
 from mailcheck.operations.doctor import undetermined_finding
@@ -29,6 +30,8 @@ from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.probes import (
     ClientDocuments,
     DomainFiles,
+    InboundAnswer,
+    InboundSender,
     MailRelay,
     OutboundPort,
     ReceiverRules,
@@ -54,15 +57,17 @@ from mailcheck.probes.trust import NoAuthorities, TrustRoots, find_trust_roots
 
 if TYPE_CHECKING:
     from mailcheck.probes.alert_mail import AlertMail, WebhookAndMailDialer
+    from mailcheck.probes.inbound_sender import ApplicationSender
     from mailcheck.probes.link_prober import GuardedLinkProber
+    from mailcheck.probes.webhook_sender import HttpWebhookDialer
 
 NO_AUTHORITIES = "there are no certificate authorities to check the registry's certificate against"
 
 NO_AUTHORITIES_FOR_CLIENTS = "this service has no certificate authorities to verify its host"
 
 
-class EventDialer(WebhookDialer, ReceiverRules, Protocol):
-    """Sends webhooks, and knows which receivers of alerts are allowed."""
+class EventDialer(WebhookDialer, ReceiverRules, InboundSender, Protocol):
+    """Sends webhooks and mails for applications, and knows the allowed receivers of alerts."""
 
     def change(self, config: Config) -> None:
         """Use the receivers and the relay of a changed configuration for new connections."""
@@ -250,20 +255,47 @@ class Probes:
     def change(self, config: Config) -> None:
         """Answer as defined by `EventDialer`."""
         self._config = config
-        vars(self).pop("_receivers", None)
+        for made in ("_posts", "_receivers", "_applications"):
+            vars(self).pop(made, None)
 
     def line(self, account_name: str) -> WebhookLine:
         """Answer as defined by `WebhookDialer`."""
         return self._receivers.line(account_name)
 
+    async def post_inbound(
+        self, account_name: str, request: InboundRequest, seconds: float, *, is_cut_off: bool
+    ) -> InboundAnswer:
+        """Answer as defined by `InboundSender`."""
+        return await self._applications.post_inbound(
+            account_name, request, seconds, is_cut_off=is_cut_off
+        )
+
+    async def mail_inbound(
+        self, route: InboundRoute, mail: InboundMail, seconds: float, *, is_cut_off: bool
+    ) -> InboundAnswer:
+        """Answer as defined by `InboundSender`."""
+        return await self._applications.mail_inbound(route, mail, seconds, is_cut_off=is_cut_off)
+
     @cached_property
     def _receivers(self) -> "WebhookAndMailDialer":
-        """Return the sender of webhooks, and of alerts by mail if there is a relay.
-
-        It ignores `[network] allow_private`.
-        """
+        """Return the sender of webhooks, and of alerts by mail if there is a relay."""
         # Imported here, since most daemons and commands have no webhooks.
         from mailcheck.probes.alert_mail import WebhookAndMailDialer
+
+        has_relay = bool(self._config.alerts.smtp_relay)
+        return WebhookAndMailDialer(self._posts, self._alert_mail() if has_relay else None)
+
+    @cached_property
+    def _applications(self) -> "ApplicationSender":
+        # Imported here, since most daemons and commands have no inbound routes.
+        from mailcheck.probes.inbound_sender import ApplicationSender
+
+        trust = self._trust or TrustRoots(())
+        return ApplicationSender(self._reactor, self._posts, trust, self._own_name)
+
+    @cached_property
+    def _posts(self) -> "HttpWebhookDialer":
+        """Return the sender to URLs that accounts chose. It ignores `[network] allow_private`."""
         from mailcheck.probes.webhook_sender import SECONDS, HttpWebhookDialer
 
         config = self._config
@@ -274,7 +306,7 @@ class Probes:
             allow_private=False,
             own_ports=own_ports(config),
         )
-        posts = HttpWebhookDialer(
+        return HttpWebhookDialer(
             self._reactor,
             dialer,
             self._trust or TrustRoots(()),
@@ -284,7 +316,11 @@ class Probes:
             self._now,
             SECONDS,
         )
-        return WebhookAndMailDialer(posts, self._alert_mail() if config.alerts.smtp_relay else None)
+
+    @property
+    def _own_name(self) -> str:
+        """The name that this server says in EHLO."""
+        return self._config.smtp.host_name or self._config.inbox.domain
 
     def _alert_mail(self) -> "AlertMail":
         from mailcheck.probes.alert_mail import AlertMail
@@ -311,8 +347,15 @@ class Probes:
         from mailcheck.probes.smtp_relay import Relay, SmtpRelay
 
         host, port = parse_relay(address)
-        own_name = self._config.smtp.host_name or self._config.inbox.domain
-        relay = Relay(host, port, options.tls, options.user, options.password, own_name, section)
+        relay = Relay(
+            host,
+            port,
+            options.tls,
+            options.user,
+            options.password,
+            self._own_name,
+            owner=f"of [{section}]",
+        )
         return SmtpRelay(self._reactor, relay, self._trust or TrustRoots(()))
 
     def stop(self) -> None:

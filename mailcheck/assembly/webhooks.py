@@ -1,26 +1,42 @@
-"""Builds webhooks: their owners' operations, and the deliveries."""
+"""Builds what is sent to programs of accounts: webhooks, and mail into applications."""
+
+from functools import cache
 
 from msgspec import Struct
 from twisted.application.service import Service
 
 from mailcheck.api.inbox.messages import render_listed_message
 from mailcheck.api.shapes import dump_json
-from mailcheck.api.urls import PublicUrls
-from mailcheck.assembly.deployment import alerts_from
+from mailcheck.api.urls import PROVIDERS_PATH, PublicUrls
+from mailcheck.assembly.deployment import alerts_from, public_url
 from mailcheck.assembly.inbox import MailParts
 from mailcheck.assembly.runtime import Runtime
+from mailcheck.checks.auth_results import AuthResult
+from mailcheck.checks.deliverability.authentication import Authentication
 from mailcheck.core.domains.watches import receiver_key
+from mailcheck.core.errors import MessageNotFound
+from mailcheck.core.identifiers import AccountId, MessageId
+from mailcheck.core.inbound import InboundProviders, InboundVerdict, Verdicts
 from mailcheck.core.messages import ListedMessage, MessageSummary
 from mailcheck.core.webhooks import Webhook
 from mailcheck.daemon.periodic import PeriodicService
+from mailcheck.daemon.retention import INBOUND_INTERVAL, InboundRetention, retention_service
 from mailcheck.daemon.services import LeasedWorkService
 from mailcheck.operations.accounts.audit import Audit
 from mailcheck.operations.domains.watches.manage_watches import AlertReceivers
 from mailcheck.operations.domains.watches.send_alerts import MailHead, write_external_mail
+from mailcheck.operations.inbound.all_operations import InboundOperations
+from mailcheck.operations.inbound.deliver_mail import INBOUND_RENEWAL, DeliverInbound
+from mailcheck.operations.inbound.manage_routes import ManageRoutes
+from mailcheck.operations.inbound.read_attempts import ReadInbound
+from mailcheck.operations.inbound.send_mail import SendInbound
+from mailcheck.operations.inbox.check_message import AuthenticateMessage
 from mailcheck.operations.inbox.webhooks.deliver_webhooks import RENEWAL, DeliverWebhooks
 from mailcheck.operations.inbox.webhooks.manage_webhooks import ManageWebhooks
+from mailcheck.operations.parked_waits import WaitSlots
 from mailcheck.ports.cluster import Notifications
 from mailcheck.store.accounts.webhook_store import WebhookStore
+from mailcheck.store.inbound_store import InboundStore, StoredInboundMail
 
 
 def write_event(
@@ -128,4 +144,119 @@ def webhook_services(runtime: Runtime, webhooks: WebhookParts) -> list[Service]:
     return [
         LeasedWorkService(deliver),
         PeriodicService("looking after webhooks", RENEWAL, deliver.renew, runtime.clock),
+    ]
+
+
+class InboundParts(Struct, frozen=True):
+    """The operations on routes, and the deliveries."""
+
+    operations: InboundOperations
+    deliver: DeliverInbound
+    retention: InboundRetention
+
+
+def build_inbound(
+    runtime: Runtime,
+    mail: MailParts,
+    authenticate: AuthenticateMessage,
+    slots: WaitSlots,
+    audit: Audit,
+) -> InboundParts:
+    """Build the operations on routes, and the deliveries."""
+    clock_and_randomness, cluster, config = (
+        runtime.clock_and_randomness,
+        runtime.cluster,
+        runtime.config,
+    )
+
+    @cache
+    def providers() -> InboundProviders:
+        # Imported here, since most daemons have no routes.
+        from mailcheck.web.providers.inbound.catalogue import inbound_providers
+
+        return inbound_providers(f"{public_url(runtime.config)}{PROVIDERS_PATH}")
+
+    async def judge(stored: StoredInboundMail) -> Verdicts:
+        # The mail has the id of the message that it came as.
+        try:
+            message = await mail.loader.load(stored.mail.account_id, MessageId(stored.mail.id))
+            return verdicts_of(await authenticate.of(message))
+        except MessageNotFound:
+            unknown = InboundVerdict.TEMPERROR
+            return Verdicts(spf=unknown, dkim=unknown, dmarc=unknown)
+
+    store = InboundStore(runtime.engine)
+    waiting: Notifications[AccountId] = cluster.notifications("inbound mails")
+    finished: Notifications[AccountId] = cluster.notifications("inbound attempts")
+    deliver = DeliverInbound(
+        store,
+        runtime.receivers,
+        providers,
+        judge,
+        mail.mail_bytes,
+        finished,
+        holder=runtime.holder,
+        clock_and_randomness=clock_and_randomness,
+    )
+    read = ReadInbound(store, slots, runtime.clock)
+    waiting.listen(deliver.on_change)
+    finished.listen(read.on_attempt)
+    mail.notifications.listen(deliver.on_mail)
+    cluster.when_hints_are_lost(deliver.wake)
+    cluster.when_hints_are_lost(read.wake_all)
+    operations = InboundOperations(
+        routes=ManageRoutes(
+            store,
+            runtime.receivers,
+            providers,
+            waiting,
+            audit,
+            clock_and_randomness=clock_and_randomness,
+        ),
+        send=SendInbound(
+            store,
+            mail.loader,
+            mail.mail_bytes,
+            providers,
+            waiting,
+            config.smtp.max_message_size,
+            clock_and_randomness=clock_and_randomness,
+        ),
+        read=read,
+    )
+    retention = InboundRetention(store, clock_and_randomness.expiry_now)
+    return InboundParts(operations, deliver, retention)
+
+
+def verdicts_of(found: Authentication) -> Verdicts:
+    """Return the verdicts that a provider would report."""
+    dkim = AuthResult.NONE
+    if found.dkim.signatures:
+        dkim = found.dkim.signatures[0].result
+    if found.dkim.passing:
+        dkim = AuthResult.PASS
+    return Verdicts(
+        spf=_verdict(found.spf.mail_from.result),
+        dkim=_verdict(dkim),
+        dmarc=_verdict(found.dmarc.result),
+    )
+
+
+def _verdict(result: AuthResult) -> InboundVerdict:
+    # Providers do not report local policies.
+    if result is AuthResult.POLICY:
+        return InboundVerdict.NEUTRAL
+    return InboundVerdict(result.value)
+
+
+def inbound_services(runtime: Runtime, inbound: InboundParts) -> list[Service]:
+    """Return the services that deliver mails, renew their leases, and delete old ones."""
+    deliver, clock = inbound.deliver, runtime.clock
+    return [
+        LeasedWorkService(deliver),
+        # Stopped first, since a running round would start new attempts.
+        PeriodicService("renewing leases of inbound mails", INBOUND_RENEWAL, deliver.renew, clock),
+        retention_service(
+            "retention of inbound mails", INBOUND_INTERVAL, inbound.retention.sweep, clock
+        ),
     ]

@@ -314,6 +314,22 @@ class TooManyWebhooks(ExpectedFailure):
     """The account has the maximum number of webhooks."""
 
 
+class InboundRouteNotFound(ExpectedFailure):
+    """The account has no such inbound route: it never existed, or was deleted."""
+
+
+class InboundMailNotFound(ExpectedFailure):
+    """The account has no such inbound mail: it never existed, or was deleted."""
+
+
+class TooManyRoutes(ExpectedFailure):
+    """The account has the maximum number of inbound routes."""
+
+
+class InboundQueueFull(LimitExceeded):
+    """Too many mails of the account wait for their delivery to applications."""
+
+
 class WebhookEnded(ExpectedFailure):
     """The receiver has ended the webhook. It cannot be resumed."""
 

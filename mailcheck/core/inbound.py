@@ -12,7 +12,7 @@ from typing import NewType
 from msgspec import Struct
 
 from mailcheck.core.identifiers import AccountId
-from mailcheck.core.instants import HOUR, SECOND, Instant
+from mailcheck.core.instants import DAY, HOUR, SECOND, Instant
 
 InboundRouteId = NewType("InboundRouteId", str)
 """A short id (`mailcheck.core.identifiers.new_short_id`)."""
@@ -25,6 +25,25 @@ InboundDeliveryId = NewType("InboundDeliveryId", str)
 
 MOST_ROUTES = 50
 """Maximum number of routes of one account."""
+
+MOST_SPEED = 3_600
+"""Maximum factor by which the schedule of retries is shortened."""
+
+MOST_MAILS = 1_000
+"""Maximum number of stored mails of one account. The oldest ones are deleted first."""
+
+MOST_OCTETS = 256 * 2**20
+"""Maximum octets of the stored mails of one account."""
+
+MOST_ATTEMPTS = 2_000
+"""Maximum number of stored attempts of one account."""
+
+MOST_ANSWERS = 200
+"""Number of attempts of one account, the newest, whose answers are stored."""
+
+KEPT = 4 * DAY
+"""Time for which mails and attempts are stored, in milliseconds. SendGrid, whose schedule is the
+longest, tries for three days."""
 
 LONGEST_PATTERN = 320
 """Maximum number of characters of a pattern of recipients."""
@@ -129,7 +148,7 @@ class InboundRoute(Struct, frozen=True):
     """A route of an account.
 
     :param to: a pattern of recipients, in which ``*`` stands for any characters.
-    :param url: where requests go: http or https; smtp or smtps for the format ``smtp``.
+    :param url: the application: http or https, or ``smtp://host:port`` for the format ``smtp``.
     :param secret: signs requests, in the formats that have a signature; never empty.
     :param user: for Basic authentication, or of the SMTP server; empty without.
     :param speed: the provider's schedule of retries is shortened by this factor.
@@ -282,8 +301,8 @@ class InboundAttempt(Struct, frozen=True):
     :param number: counts the attempts of a delivery from 1.
     :param status: the HTTP status, or the code of an SMTP reply; `None` without an answer.
     :param problem: why the mail was not taken; empty if it was.
-    :param request_headers: what was sent, secrets included.
-    :param answer_headers: what the application answered.
+    :param request_headers: the sent headers, without credentials.
+    :param answer_headers: the headers of the answer.
     :param answer: the first `ANSWER_KEPT` octets of its body.
     """
 
@@ -298,6 +317,76 @@ class InboundAttempt(Struct, frozen=True):
     request_headers: tuple[tuple[str, str], ...] = ()
     answer_headers: tuple[tuple[str, str], ...] = ()
     answer: bytes = b""
+
+
+class InboundDelivery(Struct, frozen=True):
+    """A mail for one route, or the request that opens the route: then ``mail_id`` is `None`.
+
+    :param due_at: when the next attempt is due; `None` after the last one.
+    :param attempts: the number of attempts so far.
+    :param taken_at: when the application first took it.
+    """
+
+    id: InboundDeliveryId
+    account_id: AccountId
+    route_id: InboundRouteId
+    mail_id: InboundMailId | None
+    recipients: tuple[str, ...]
+    fault: InboundFault | None
+    state: InboundState
+    created_at: Instant
+    due_at: Instant | None
+    attempts: int = 0
+    taken_at: Instant | None = None
+
+
+MOST_HEADERS_KEPT = 100
+"""Maximum number of headers of an answer that are stored with an attempt."""
+
+LONGEST_HEADER_KEPT = 2_048
+"""Maximum number of characters of a header that are stored with an attempt."""
+
+LEAST_WAIT = 50
+"""Minimum milliseconds between two attempts of a delivery, however short its schedule is."""
+
+SENT_ONCE = frozenset({InboundFault.WRONG_SIGNATURE, InboundFault.OLD_TIME_STAMP})
+"""Faults that an attacker causes. The provider that is imitated does not know of the request."""
+
+
+class NextStep(Struct, frozen=True):
+    """What follows an attempt: the new state, and the milliseconds until the next attempt."""
+
+    state: InboundState
+    wait: int | None = None
+
+
+def judge_attempt(
+    provider: InboundProvider, delivery: InboundDelivery, speed: int, status: int | None
+) -> NextStep:
+    """Return what a provider does after an attempt that is not counted in ``delivery`` yet.
+
+    :param status: the status of the answer, or `None` without an answer.
+    """
+    number = delivery.attempts + 1
+    if delivery.taken_at is not None:
+        return NextStep(InboundState.DELIVERED)  # the repetition, whatever its answer is
+    if status is not None and status in provider.done:
+        if delivery.fault is InboundFault.TWICE:
+            return NextStep(InboundState.RETRYING, LEAST_WAIT)
+        return NextStep(InboundState.DELIVERED)
+    is_cut_off = delivery.fault is InboundFault.CUT_OFF and number == 1
+    is_final = status in provider.final and not is_cut_off
+    if is_final or delivery.fault in SENT_ONCE or number > len(provider.schedule):
+        return NextStep(InboundState.FAILED)
+    wait = provider.schedule[number - 1] * SECOND // speed
+    return NextStep(InboundState.RETRYING, max(LEAST_WAIT, wait))
+
+
+def first_delay(fault: InboundFault | None) -> int:
+    """Return the milliseconds until the first attempt of a mail with a fault."""
+    if fault is InboundFault.LATE:
+        return LATE_BY
+    return HELD_FOR if fault is InboundFault.OUT_OF_ORDER else 0
 
 
 def matches_recipient(pattern: str, recipient: str) -> bool:

@@ -10,6 +10,7 @@ from twisted.internet.interfaces import IReactorTime
 from mailcheck.core.audit import AUDIT_KEPT, MOST_ENTRIES
 from mailcheck.core.domains.watches import HISTORY_KEPT
 from mailcheck.core.identifiers import AccountId
+from mailcheck.core.inbound import KEPT
 from mailcheck.core.instants import DAY, HOUR, Instant
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.operations.concurrency import delete_in_batches
@@ -19,6 +20,7 @@ from mailcheck.store.deliverability_store import DeliverabilityStore
 from mailcheck.store.domains.report_store import ReportStore
 from mailcheck.store.domains.traffic_store import TrafficStore
 from mailcheck.store.domains.watch_store import WatchStore
+from mailcheck.store.inbound_store import InboundStore
 from mailcheck.store.messages import ExpiryStore
 
 INTERVAL = 10.0
@@ -35,6 +37,9 @@ WATCHES_INTERVAL = 600.0
 
 BATCH = 200
 """Maximum number of rows deleted in one transaction, so that incoming mail waits only briefly."""
+
+INBOUND_INTERVAL = 60.0
+"""Seconds between rounds for mails into applications, whose number is limited."""
 
 REFUSALS_KEPT = 1 * HOUR
 
@@ -116,6 +121,19 @@ class DeliverabilityRetention(Struct, frozen=True, eq=False):
         now = self.now()
         await delete_in_batches(partial(self.store.expire, now), BATCH)
         await delete_in_batches(partial(self.store.forget, now), BATCH)
+
+
+class InboundRetention(Struct, frozen=True, eq=False):
+    """Deletes mails into applications that are old or too many, and their attempts."""
+
+    store: InboundStore
+    now: Now
+
+    async def sweep(self) -> None:
+        """Delete what is older than `KEPT`, or beyond the maximum of its account."""
+        before = Instant(self.now() - KEPT)
+        await delete_in_batches(partial(self.store.forget_mails, before), BATCH)
+        await delete_in_batches(self.store.forget_attempts, BATCH)
 
 
 class WatchRetention(Struct, frozen=True, eq=False):

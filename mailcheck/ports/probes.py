@@ -18,6 +18,7 @@ from mailcheck.checks.deliverability.content_filter import FilterOutcome, Filter
 from mailcheck.checks.hosts.mta_sts import PolicyFetch
 from mailcheck.checks.hosts.registration import RegistrationVerdict
 from mailcheck.checks.hosts.starttls import StarttlsProbe
+from mailcheck.core.inbound import InboundMail, InboundRequest, InboundRoute
 from mailcheck.core.instants import Instant
 from mailcheck.core.oauth.clients import ClientDocument
 from mailcheck.core.webhooks import Attempt
@@ -207,6 +208,47 @@ class WebhookDialer(Protocol):
 
     def line(self, account_name: str) -> WebhookLine:
         """Return a new line for a webhook of an account, without connecting."""
+
+
+class InboundAnswer(Struct, frozen=True):
+    """What an application answered to a mail.
+
+    :param status: the HTTP status or the code of the SMTP reply; `None` without an answer.
+    :param problem: why there is no answer; empty with one.
+    :param body: the first `mailcheck.core.inbound.ANSWER_KEPT` octets.
+    :param wait: set if the rate limit of the target was reached, so that it was not sent: the
+        milliseconds until the next attempt is allowed.
+    """
+
+    status: int | None = None
+    problem: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+    wait: int = 0
+
+
+class InboundSender(Protocol):
+    """Sends mails to applications, within the permissions of each account.
+
+    Failures are part of the results. With ``is_cut_off``, the connection is closed in the middle of
+    the body.
+    """
+
+    def require_allowed(self, url: str, account_name: str) -> None:
+        """Check that an account may send to a URL, as far as the URL shows it.
+
+        :raises InvalidParameter: it leads to this service itself, or to a private address.
+        """
+
+    async def post_inbound(
+        self, account_name: str, request: InboundRequest, seconds: float, *, is_cut_off: bool
+    ) -> InboundAnswer:
+        """Send a request to an application, and wait for the answer for at most ``seconds``."""
+
+    async def mail_inbound(
+        self, route: InboundRoute, mail: InboundMail, seconds: float, *, is_cut_off: bool
+    ) -> InboundAnswer:
+        """Send a mail to the SMTP server of an application."""
 
 
 class ReceiverRules(Protocol):

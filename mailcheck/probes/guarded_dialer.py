@@ -284,12 +284,25 @@ class GuardedDialer:
             them refused it).
         """
         ends_at = self._reactor.seconds() + seconds
-        found = await self._find_addresses(host, ends_at)
+        dialled = await self.choose(host, port, seconds=seconds, may_use=may_use, allowed=allowed)
+        remaining = max(0.0, ends_at - self._reactor.seconds())
+        return await connect_first(self._reactor, dialled, port, factory, remaining)
+
+    async def choose(
+        self,
+        host: str,
+        port: int,
+        *,
+        seconds: float,
+        may_use: Choice = any_address,
+        allowed: Sequence[IpNetwork] = (),
+    ) -> Sequence[IpAddress]:
+        """Return the addresses of a host that may be dialled, best first; see `dial`."""
+        found = await self._find_addresses(host, self._reactor.seconds() + seconds)
         dialled = await may_use(self._check(found, port, allowed))
         if not dialled:
             raise AddressRefused("too many recent connections")
-        remaining = max(0.0, ends_at - self._reactor.seconds())
-        return await connect_first(self._reactor, dialled, port, factory, remaining)
+        return dialled
 
     async def _find_addresses(self, host: str, ends_at: float) -> tuple[IpAddress, ...]:
         # A zone index (fe80::1%eth0) selects an interface, which others must not choose.

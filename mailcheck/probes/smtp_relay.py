@@ -37,12 +37,21 @@ QUIT_SECONDS = 5.0
 LONGEST_REPLY = 200
 """Maximum length of the relay's reply, in characters, that is shown."""
 
+RELAY = "the relay"
+"""What the problems of a mail call the relay."""
+
 REQUIRED, OFFERED, NEVER = "required", "offered", "never"
 """Whether STARTTLS is required, used if offered, or never used."""
 
 
 class Relay(Struct, frozen=True):
-    """The relay, with the name that this server says in EHLO, and the section of its options."""
+    """The relay, with the name that this server says in EHLO.
+
+    :param owner: says whose user and password they are, such as ``of [alerts]``.
+    :param called: what problems call it.
+    :param address: the address to connect to; empty for that of the host.
+    :param is_cut_off: close the connection in the middle of the mail.
+    """
 
     host: str
     port: int
@@ -50,7 +59,10 @@ class Relay(Struct, frozen=True):
     user: str
     password: str
     own_name: str
-    section: str
+    owner: str
+    called: str = RELAY
+    address: str = ""
+    is_cut_off: bool = False
 
 
 class SmtpRelay(Struct, frozen=True, eq=False):
@@ -69,7 +81,8 @@ class SmtpRelay(Struct, frozen=True, eq=False):
         relay, reactor = self.relay, cast(Any, self.reactor)
         if not self.trust and relay.tls != NEVER:
             return Relayed(
-                problem="no certificate authorities are installed to verify the relay's certificate"
+                problem="no certificate authorities are installed to verify the certificate of "
+                + relay.called
             )
         context = None if relay.tls == NEVER else self.trust.verify_as(relay.host)
         sent: Deferred[Any] = Deferred(lambda _: factory.hang_up())
@@ -88,9 +101,11 @@ class SmtpRelay(Struct, frozen=True, eq=False):
             requireTransportSecurity=relay.tls == REQUIRED,
         )
         factory.domain = relay.own_name.encode("ascii")
-        factory.connector = reactor.connectTCP(relay.host, relay.port, factory, self.seconds)
+        factory.is_cut_off = relay.is_cut_off
+        address = relay.address or relay.host
+        factory.connector = reactor.connectTCP(address, relay.port, factory, self.seconds)
         tried: Deferred[Relayed] = sent.addCallbacks(_accepted, self._explain)
-        problem = f"the relay did not accept it within {self.seconds:g} seconds"
+        problem = f"{relay.called} did not accept it within {self.seconds:g} seconds"
         tried.addTimeout(self.seconds, self.reactor, lambda *_: Relayed(problem=problem))
         try:
             return await tried
@@ -101,25 +116,26 @@ class SmtpRelay(Struct, frozen=True, eq=False):
             await factory.gone
 
     def _explain(self, failure: Failure) -> Relayed:
-        error = failure.value
+        error, called = failure.value, self.relay.called
         if isinstance(error, _CannotCarry):
-            return Relayed(problem=_readable(error.resp), is_permanent=True)
+            problem = _readable(error.resp).replace(RELAY, called)
+            return Relayed(problem=problem, is_permanent=True)
         if isinstance(error, SMTPDeliveryError):
-            return _refused(error)
+            return _refused(error, called)
         if isinstance(error, TLSRequiredError):
-            return Relayed(problem="the relay offers no STARTTLS")
+            return Relayed(problem=f"{called} offers no STARTTLS")
         if isinstance(error, EHLORequiredError):
-            return Relayed(problem="the relay does not support EHLO")
+            return Relayed(problem=f"{called} does not support EHLO")
         if isinstance(error, AuthenticationError | AUTHRequiredError):
-            section = self.relay.section
-            return Relayed(problem=f"the relay rejected the user and password of [{section}]")
+            owner = self.relay.owner
+            return Relayed(problem=f"{called} rejected the user and password {owner}")
         if isinstance(error, SMTPConnectError):
             if isinstance(error.__cause__, TlsError):
-                problem = "the relay's certificate is not for its host name, or not from a known"
-                return Relayed(problem=f"{problem} authority")
-            return Relayed(problem="the relay does not answer, or closed the connection")
+                problem = "certificate is not for its host name, or not from a known authority"
+                return Relayed(problem=f"{called}'s {problem}")
+            return Relayed(problem=f"{called} does not answer, or closed the connection")
         failure.trap(Exception)
-        return Relayed(problem="the relay does not speak SMTP")
+        return Relayed(problem=f"{called} does not speak SMTP")
 
 
 class _CannotCarry(SMTPClientError):
@@ -168,7 +184,14 @@ class _Sender(ESMTPSender):
         """Return the whole mail with its dots escaped (RFC 5321 4.5.2)."""
         self.resetTimeout()
         escaped = chunk.replace(b"\r\n.", b"\r\n..")
-        return b"." + escaped if escaped.startswith(b".") else escaped
+        if escaped.startswith(b"."):
+            escaped = b"." + escaped
+        if self.factory.is_cut_off:
+            transport: Any = self.transport
+            transport.write(escaped[: len(escaped) // 2])
+            transport.loseConnection()
+            return b""
+        return escaped
 
 
 class _Sending(ESMTPSenderFactory):
@@ -177,6 +200,7 @@ class _Sending(ESMTPSenderFactory):
     noisy = False
     protocol = _Sender
     connector: Any = None
+    is_cut_off = False
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -224,7 +248,7 @@ def _accepted(result: tuple[int, Sequence[tuple[bytes, int, bytes]]]) -> Relayed
     return Relayed(250, replies=_replies(result[1]))
 
 
-def _refused(error: SMTPDeliveryError) -> Relayed:
+def _refused(error: SMTPDeliveryError, called: str) -> Relayed:
     """Return the result of a rejection. Only rejected recipients and mails are permanent.
 
     A relay that rejects the sender may reject everything until the operator fixes the cause.
@@ -234,7 +258,7 @@ def _refused(error: SMTPDeliveryError) -> Relayed:
     for reply in replies:
         if not reply.is_accepted:
             code, said = reply.code, reply.text
-    problem = f"the relay answered {code} {said}"[:LONGEST_REPLY].rstrip()
+    problem = f"{called} answered {code} {said}"[:LONGEST_REPLY].rstrip()
     is_permanent = bool(replies) and 500 <= code < 600
     return Relayed(code if code > 0 else None, problem, is_permanent, replies)
 

@@ -80,13 +80,14 @@ MOST_A_MINUTE = 1_200
 """Maximum number of events to one public address (IPv6: /64) per clock minute, from all
 accounts."""
 
-_WHY: Mapping[FetchProblem, str] = {
+WHY_NO_ANSWER: Mapping[FetchProblem, str] = {
     FetchProblem.BAD_CERTIFICATE: "its certificate is not for its host name, or not from a known "
     "authority",
     FetchProblem.NO_CONNECTION: "no encrypted connection could be made",
     FetchProblem.TOO_LARGE: f"its response has more than {MAX_OCTETS:,} bytes",
     FetchProblem.NO_HTTP: "its response is incomplete, or not HTTP",
 }
+"""Why a request has no answer, in a few words."""
 
 
 class HttpWebhookDialer:
@@ -109,7 +110,7 @@ class HttpWebhookDialer:
         seconds: float,
     ) -> None:
         self._reactor = reactor
-        self._dialer = dialer
+        self.dialer = dialer
         self._trust = trust
         self._counters = counters
         self._allowed = allowed
@@ -135,19 +136,38 @@ class HttpWebhookDialer:
 
     def line(self, account_name: str) -> "HttpWebhookLine":
         """Return a new line for a webhook of an account. It does not connect yet."""
-        allowed = self._allowed.get(account_name, ())
-        pace = AddressRateLimit(self._counters, allowed, self._now)
-        connections = WebConnections(
-            self._dialer,
-            self._trust,
-            seconds=self._seconds,
-            max_octets=MAX_OCTETS,
-            may_use=pace.within,
-            allowed=allowed,
-        )
+        connections, pace = self.connections(account_name, self._seconds, MAX_OCTETS)
         return HttpWebhookLine(
             self._reactor, connections, pace, self._seconds, has_authorities=bool(self._trust)
         )
+
+    def connections(
+        self, account_name: str, seconds: float, max_octets: int
+    ) -> tuple[WebConnections, "AddressRateLimit"]:
+        """Return the connections that an account may open, and their rate limit."""
+        pace = self.pace(account_name)
+        connections = WebConnections(
+            self.dialer,
+            self._trust,
+            seconds=seconds,
+            max_octets=max_octets,
+            may_use=pace.within,
+            allowed=self.allowed(account_name),
+        )
+        return connections, pace
+
+    def pace(self, account_name: str) -> "AddressRateLimit":
+        """Return the rate limit of the addresses that an account sends to."""
+        return AddressRateLimit(self._counters, self.allowed(account_name), self._now)
+
+    def allowed(self, account_name: str) -> Sequence[IpNetwork]:
+        """Return the private networks that an account may use."""
+        return self._allowed.get(account_name, ())
+
+    @property
+    def has_authorities(self) -> bool:
+        """Whether certificates can be verified."""
+        return bool(self._trust)
 
 
 class AddressRateLimit:
@@ -264,9 +284,9 @@ class HttpWebhookLine:
         if self._pace.wait:
             return self._too_much()
         if isinstance(failure, DialFailed):
-            return Attempt(problem=_why_not_connected(failure))
+            return Attempt(problem=why_not_connected(failure))
         problem = FetchProblem.TOO_LARGE if self._connections.is_flooded else problem_of(failure)
-        return Attempt(problem=_WHY.get(problem, "its URL cannot be used"))
+        return Attempt(problem=WHY_NO_ANSWER.get(problem, "its URL cannot be used"))
 
 
 def _judge(status: int) -> Attempt:
@@ -277,7 +297,8 @@ def _judge(status: int) -> Attempt:
     return Attempt(status, f"it answered {status}{more}")
 
 
-def _why_not_connected(failure: DialFailed) -> str:
+def why_not_connected(failure: DialFailed) -> str:
+    """Return why no connection was made, in a few words."""
     if isinstance(failure, HostNotFound):
         return "its host has no address"
     if isinstance(failure, HostUndetermined):

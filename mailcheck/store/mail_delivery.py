@@ -31,6 +31,7 @@ from mailcheck.core.messages import Delivery, Recipient, count_added_octets
 from mailcheck.ports.engine import MailWork, Transaction, Value
 from mailcheck.store.deliverability_store import transition
 from mailcheck.store.messages import ADD_MESSAGES, inbox_of, lock_inboxes, message_row
+from mailcheck.store.routed_mails import RoutedMails
 from mailcheck.store.transactions import insert, value_of
 
 Numbered = tuple[int, Recipient]
@@ -336,14 +337,16 @@ class DeliverMails(MailWork):
             if not recipient.is_inbox
         ]
         test_ids = {recipient.test_id for recipient in others if recipient.test_id is not None}
+        inboxes = lock_inboxes(transaction, accounts)
         counters = {
-            row.account_id: _Counters(inbox_of(row, self._default_quota))
-            for row in lock_inboxes(transaction, accounts)
+            row.account_id: _Counters(inbox_of(row, self._default_quota)) for row in inboxes
         }
+        with_routes = [row.account_id for row in inboxes if row.has_routes]
         group = _Group(
             counters,
             AddressedTests(transaction, test_ids) if test_ids else None,
             ReportMails(transaction, others),
+            RoutedMails(transaction, with_routes) if with_routes else None,
         )
         outcomes = [group.add(delivery) for delivery in deliveries]
         group.write(transaction)
@@ -392,10 +395,12 @@ class _Group:
         counters: dict[AccountId, _Counters],
         tests: AddressedTests | None,
         reports: ReportMails,
+        routed: RoutedMails | None,
     ) -> None:
         self._counters = counters
         self._tests = tests
         self._reports = reports
+        self._routed = routed
         self._deliveries: list[dict[str, Value]] = []
         self._messages: list[tuple[Value, ...]] = []
         self._tags: dict[tuple[AccountId, str], _TagCount] = {}
@@ -411,7 +416,9 @@ class _Group:
         has_report = self._reports.take(delivery)
         header = summarize_header(delivery.raw_message)
         if planned.messages or planned.tests or has_report:
-            self._deliveries.append(_delivery_row(delivery, header))
+            self._deliveries.append(delivery_row(delivery, header))
+        if self._routed is not None:
+            self._routed.take(delivery, header, planned.messages)
         if self._tests is not None:
             self._tests.take(delivery, planned.tests)
         add = partial(self._add_message, delivery, header, count_added_octets(delivery.raw_message))
@@ -466,9 +473,12 @@ class _Group:
         if self._tests is not None:
             self._tests.write()
         self._reports.write()
+        if self._routed is not None:
+            self._routed.write()
 
 
-def _delivery_row(delivery: Delivery, header: HeaderSummary) -> dict[str, Value]:
+def delivery_row(delivery: Delivery, header: HeaderSummary) -> dict[str, Value]:
+    """Return the row of a mail."""
     session = delivery.session
     return {
         "id": delivery.id,

@@ -86,8 +86,8 @@ class Prefetch(Struct, frozen=True):
 
 _INBOX_COLUMNS = """
     inbox.account_id, inbox.mailbox_name, inbox.last_position, inbox.message_count,
-    inbox.byte_count, account.max_messages, account.max_bytes, account.retention_hours,
-    account.disabled_at
+    inbox.byte_count, inbox.has_routes, account.max_messages, account.max_bytes,
+    account.retention_hours, account.disabled_at
     FROM inbox JOIN account ON account.id = inbox.account_id
 """
 
@@ -252,6 +252,7 @@ _DROP_UNSHARED = """
     AND NOT EXISTS (
         SELECT 1 FROM receiver_report WHERE receiver_report.delivery_id = delivery.id
     )
+    AND NOT EXISTS (SELECT 1 FROM inbound_mail WHERE inbound_mail.delivery_id = delivery.id)
 """
 
 
@@ -311,7 +312,7 @@ def _shrink_tags(transaction: Transaction, gone: Sequence[Row]) -> Counter[str]:
 
 
 def delete_unreferenced(transaction: Transaction, deliveries: Iterable[str]) -> None:
-    """Delete deliveries that no message, test or report refers to.
+    """Delete deliveries that no message, test, report or inbound mail refers to.
 
     They are locked first: of two writers that delete the last two messages of a delivery, the
     second sees the result of the first.

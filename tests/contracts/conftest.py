@@ -37,6 +37,7 @@ from mailcheck.store.domains.sender_store import SenderStore
 from mailcheck.store.domains.traffic_store import TrafficStore
 from mailcheck.store.domains.watch_store import WatchStore
 from mailcheck.store.figures import FigureStore
+from mailcheck.store.inbound_store import InboundStore
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.mailbox_store import MailboxStore
 from mailcheck.store.mails import MailsStore
@@ -77,6 +78,7 @@ class Stores:
     memory: Memory
     selectors: SelectorStore
     webhooks: WebhookStore
+    inbound: InboundStore
     watches: WatchStore
     traffic: TrafficStore
     reports: ReportStore
@@ -192,6 +194,7 @@ def stores_on(engine: DatabaseEngine) -> Stores:
         memory=SqlMemory(engine, lambda: instant_of(time.time())),
         selectors=SqlSelectors(engine),
         webhooks=WebhookStore(engine),
+        inbound=InboundStore(engine),
         watches=WatchStore(engine),
         traffic=TrafficStore(engine),
         reports=ReportStore(engine),

@@ -24,7 +24,6 @@ from tests.engines.deliveries import (
     content,
     delivery,
     mail,
-    noted,
     recipient,
     refusal,
 )
@@ -57,7 +56,7 @@ async def listed(
 async def stores(stores: Stores) -> Stores:
     """Add two accounts."""
     for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name), noted())
+        await stores.accounts.add_account(account(name))
     return stores
 
 

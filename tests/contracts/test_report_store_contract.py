@@ -49,7 +49,6 @@ from tests.engines.deliveries import (
     account,
     at,
     delivery,
-    noted,
     recipient,
     report_recipient,
 )
@@ -109,7 +108,7 @@ def counts(number: int, day: Instant = TODAY, amount: int = 2, **facts: object) 
 async def stores(stores: Stores) -> Stores:
     """Add two accounts."""
     for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name), noted())
+        await stores.accounts.add_account(account(name))
     return stores
 
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from itertools import count
 
 from mailcheck.core.accounts import Account
-from mailcheck.core.audit import Action, AuditEntry
 from mailcheck.core.content import MessageContent
 from mailcheck.core.cursors import START
 from mailcheck.core.deliverability_tests import (
@@ -23,6 +22,13 @@ from mailcheck.core.identifiers import (
     MessageId,
     WebhookId,
     new_time_ordered_id,
+)
+from mailcheck.core.inbound import (
+    InboundDelivery,
+    InboundFormat,
+    InboundMail,
+    InboundRoute,
+    InboundState,
 )
 from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.messages import Delivery, Envelope, Recipient, Refusal, Session, TlsFacts
@@ -182,15 +188,47 @@ def content(text: str = "Hello", codes: Sequence[str] = (), **facts: object) -> 
     return MessageContent(text=text, codes=tuple(codes), **{**known, **facts})  # type: ignore[arg-type]
 
 
-def noted(now: Instant = NOON, client: str = "192.0.2.7") -> AuditEntry:
-    """Return a new entry of the audit log, for a store that writes it with a change."""
-    return AuditEntry(
-        id=new_time_ordered_id(now, lambda size: next(_numbers).to_bytes(size, "big")),
-        happened_at=now,
-        account_id=None,
-        account_name="",
-        actor="test",
-        client=client,
-        action=Action.ACCOUNT_CREATED,
-        detail="",
-    )
+def inbound_route(route_id: str, owner: str = "ann", **facts: object) -> InboundRoute:
+    """Return a route to an application."""
+    known: dict[str, object] = {
+        "id": route_id,
+        "account_id": owner,
+        "account_name": owner,
+        "to": "*",
+        "format": InboundFormat.POSTMARK,
+        "url": "http://127.0.0.1/in",
+        "secret": "whsec_AAAA",
+        "created_at": NOON,
+    }
+    return InboundRoute(**{**known, **facts})  # type: ignore[arg-type]
+
+
+def inbound_mail(mail_id: str, owner: str = "ann", **facts: object) -> InboundMail:
+    """Return a mail for an application."""
+    known: dict[str, object] = {
+        "id": mail_id,
+        "account_id": owner,
+        "envelope_sender": "ana@customer.example",
+        "recipients": ("in@app.example",),
+        "raw_message": b"From: ana@customer.example\r\nSubject: Hi\r\n\r\nHi\r\n",
+        "received_at": NOON,
+    }
+    return InboundMail(**{**known, **facts})  # type: ignore[arg-type]
+
+
+def inbound_delivery(
+    delivery_id: str, route: InboundRoute, mail: InboundMail | None, **facts: object
+) -> InboundDelivery:
+    """Return a delivery of a mail to a route, which is due at once."""
+    known: dict[str, object] = {
+        "id": delivery_id,
+        "account_id": route.account_id,
+        "route_id": route.id,
+        "mail_id": None if mail is None else mail.id,
+        "recipients": () if mail is None else mail.recipients,
+        "fault": None,
+        "state": InboundState.WAITING,
+        "created_at": NOON,
+        "due_at": NOON,
+    }
+    return InboundDelivery(**{**known, **facts})  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ from mailcheck.core.domains.watches import AlertId, Raised, WatchChange, WatchSc
 from mailcheck.core.errors import ExpectedFailure, StoreUnavailable
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, KeyId
+from mailcheck.core.inbound import InboundAttempt, InboundState, NextStep
 from mailcheck.core.memory.client_limits import DAY_WINDOW
 from mailcheck.core.memory.keys import key_of
 from mailcheck.core.oauth.clients import Client, ClientSource
@@ -32,6 +33,7 @@ from mailcheck.engines.store_copy import (
     list_tables,
 )
 from mailcheck.ports.cluster import Hit
+from mailcheck.ports.workers import Lease
 from mailcheck.store.accounts.account_store import AccountStore, PasswordStore, SessionStore
 from mailcheck.store.accounts.audit_store import AuditStore
 from mailcheck.store.accounts.identity_store import IdentityStore
@@ -47,6 +49,7 @@ from mailcheck.store.domains.report_store import CountedRow, ReportStore
 from mailcheck.store.domains.sender_store import SenderStore
 from mailcheck.store.domains.traffic_store import TrafficCount, TrafficKey, TrafficStore
 from mailcheck.store.domains.watch_store import RunRecord, WatchStore
+from mailcheck.store.inbound_store import InboundStore
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.mailbox_store import MailboxStore, MailStructure
 from mailcheck.store.messages import MessagePage
@@ -59,8 +62,10 @@ from tests.engines.deliveries import (
     content,
     deliverability_test,
     delivery,
+    inbound_delivery,
+    inbound_mail,
+    inbound_route,
     mail,
-    noted,
     recipient,
     refusal,
     report_recipient,
@@ -83,11 +88,9 @@ def ignore_progress(table: str, done: int, total: int) -> None:
 def fill_signing_in(engine: SqliteEngine) -> None:
     """Add an identity, a link, a passkey, a challenge, and a client with a code and tokens."""
     identities, passkeys, oauth = IdentityStore(engine), PasskeyStore(engine), OAuthStore(engine)
-    result_of(identities.link(LinkedIdentity("https://id.example", "ann-1", ANN, NOON), noted()))
-    result_of(identities.add_link(b"link", ANN, at(60), noted(NOON)))
-    result_of(
-        passkeys.add_passkey(Passkey("p", ANN, b"\xff\x00", b"cose", 0, "Laptop", NOON), noted())
-    )
+    result_of(identities.link(LinkedIdentity("https://id.example", "ann-1", ANN, NOON)))
+    result_of(identities.add_link(b"link", ANN, NOON, at(60)))
+    result_of(passkeys.add_passkey(Passkey("p", ANN, b"\xff\x00", b"cose", 0, "Laptop", NOON)))
     result_of(passkeys.add_challenge(b"challenge", NOON, at(60)))
     back = "https://agent.example/back"
     client = Client(
@@ -98,12 +101,12 @@ def fill_signing_in(engine: SqliteEngine) -> None:
         has_secret=True,
         created_at=NOON,
     )
-    result_of(oauth.add_client(client, b"secret", 9, noted()))
-    code = AuthorizationCode(ANN, ANN, "agent", "Agent", back, "challenge", "inbox:read", at(60))
+    result_of(oauth.add_client(client, b"secret", 9))
+    code = AuthorizationCode(ANN, ANN, "agent", "Agent", back, "challenge", "messages:read", at(60))
     result_of(oauth.add_code(b"code", code, NOON))
     grant = ApiKey(KeyId("g"), ANN, "", "", NOON, None, None, None, None, client_id="agent")
     tokens = NewTokens(b"access", at(60), b"refresh", at(60))
-    redeemed = oauth.redeem_code(b"code", grant, b"none", back, "challenge", tokens, 9, noted())
+    redeemed = oauth.redeem_code(b"code", grant, b"none", back, "challenge", tokens, 9)
     assert result_of(redeemed).key is not None
 
 
@@ -117,18 +120,16 @@ def fill(path: str) -> None:
         PasswordStore(engine),
     )
     for one in (account("ann", is_operator=True, max_messages=9_999), account("bob")):
-        result_of(accounts.add_account(one, noted()))
-    result_of(accounts.add_key(KEY, b"\x00digest\xff", noted()))
-    result_of(passwords.set_password(ANN, "$scrypt$hash", noted(NOON)))
-    result_of(passwords.add_invitation(b"invitation", at(60), noted(NOON)))
-    result_of(SessionStore(engine).open_session(b"session", ANN, at(60), noted(NOON, "192.0.2.7")))
+        result_of(accounts.add_account(one))
+    result_of(accounts.add_key(KEY, b"\x00digest\xff"))
+    result_of(passwords.set_password(ANN, "$scrypt$hash", NOON))
+    result_of(passwords.add_invitation(b"invitation", NOON, at(60)))
+    result_of(SessionStore(engine).open_session(b"session", ANN, "192.0.2.7", NOON, at(60)))
     result_of(AuditStore(engine).add(ENTRY))
     projects, owner = ProjectStore(engine), Member(ANN, "ann", Role.OWNER, NOON)
-    result_of(projects.add(account("shop", is_project=True), owner, 9, noted()))
+    result_of(projects.add(account("shop", is_project=True), owner, 9))
     shop = AccountId("shop")
-    result_of(
-        projects.add_invitation(b"join", shop, Role.READER, "bob@example.com", at(60), noted(NOON))
-    )
+    result_of(projects.add_invitation(b"join", shop, Role.READER, "bob@example.com", NOON, at(60)))
     fill_signing_in(engine)
     test = deliverability_test("report")
     result_of(DeliverabilityStore(engine).add(test, at(9_999)))
@@ -146,9 +147,19 @@ def fill(path: str) -> None:
     result_of(SqlMemory(engine, lambda: NOON).keep(key_of("health"), "{}", 60_000))
     result_of(SqlSelectors(engine).note_selectors([("a.example", "s")]))
     webhooks = WebhookStore(engine)
-    made = result_of(webhooks.add(webhook("ci"), noted(), is_from_now=True))
+    made = result_of(webhooks.add(webhook("ci"), is_from_now=True))
     result_of(webhooks.note(made.id, WebhookDelivery("test_1", NOON, Attempt(), 7)))
     assert result_of(webhooks.claim("daemon", NOON, 15_000))
+    inbound, route = InboundStore(engine), inbound_route("route", password="\x00", user="u")
+    result_of(inbound.add_route(route, is_per_recipient=True, opening=None))
+    posted = inbound_mail("mail", raw_message=RAW)
+    result_of(inbound.add_mail(posted, [inbound_delivery("inbound", route, posted)]))
+    claimed = result_of(inbound.claim(Lease("daemon", at(60)), NOON, 1))
+    tried = InboundAttempt(
+        claimed.jobs[0].id, route.id, posted.id, 1, NOON, 500, 7, "no \x00", answer=b"\x00\xff"
+    )
+    step = NextStep(InboundState.FAILED)
+    assert result_of(inbound.record(claimed.jobs[0], "daemon", tried, step, NOON, is_taken=False))
     watches = WatchStore(engine)
     watched = result_of(watches.add(watch("one")))
     result_of(watches.claim("daemon", NOON, 15_000, 1))

@@ -29,7 +29,6 @@ from tests.engines.deliveries import (
     content,
     delivery,
     mail,
-    noted,
     recipient,
 )
 from tests.house import result_of
@@ -69,7 +68,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.now = NOON
         self.positions: dict[str, list[int]] = {name: [] for name in OWNERS[:2]}
         for name in OWNERS[:2]:
-            result_of(AccountStore(self.engine).add_account(account(name), noted()))
+            result_of(AccountStore(self.engine).add_account(account(name)))
 
     def teardown(self) -> None:
         """Close the store."""

@@ -10,9 +10,10 @@ from twisted.internet.defer import Deferred, succeed
 
 from mailcheck.config.options import Config
 from mailcheck.core.errors import InvalidParameter
+from mailcheck.core.inbound import InboundMail, InboundRequest, InboundRoute
 from mailcheck.core.instants import SECOND
 from mailcheck.core.webhooks import Attempt
-from mailcheck.ports.probes import Post
+from mailcheck.ports.probes import InboundAnswer, Post
 
 TAKEN = Attempt(200)
 BROKEN = Attempt(500, "it answered 500")
@@ -33,6 +34,11 @@ class ScriptedReceivers:
     accounts: list[str] = field(default_factory=list)
     hung_up: int = 0
     config: Config = field(default_factory=Config)
+    inbound: list[InboundRequest] = field(default_factory=list)
+    """The requests to applications, with each mail to an SMTP server."""
+    mailed: list[InboundMail] = field(default_factory=list)
+    inbound_answers: list[InboundAnswer] = field(default_factory=list)
+    cut_off: int = 0
 
     def require_allowed(self, url: str, account_name: str) -> None:
         """Reject one host."""
@@ -52,6 +58,28 @@ class ScriptedReceivers:
         """Return a connection for an account."""
         self.accounts.append(account_name)
         return _Line(self)
+
+    async def post_inbound(
+        self, account_name: str, request: InboundRequest, seconds: float, *, is_cut_off: bool
+    ) -> InboundAnswer:
+        """Record a request to an application, and return the next of ``inbound_answers``."""
+        self.inbound.append(request)
+        return self._answer_inbound(is_cut_off=is_cut_off)
+
+    async def mail_inbound(
+        self, route: InboundRoute, mail: InboundMail, seconds: float, *, is_cut_off: bool
+    ) -> InboundAnswer:
+        """Record a mail to an application, and return the next of ``inbound_answers``."""
+        self.mailed.append(mail)
+        return self._answer_inbound(is_cut_off=is_cut_off)
+
+    def _answer_inbound(self, *, is_cut_off: bool) -> InboundAnswer:
+        if is_cut_off:
+            self.cut_off += 1
+            return InboundAnswer(problem="cut off")
+        if self.inbound_answers:
+            return self.inbound_answers.pop(0)
+        return InboundAnswer(200, headers=(("Server", "app"),), body=b"taken")
 
     @property
     def subjects(self) -> list[str]:

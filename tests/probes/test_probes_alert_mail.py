@@ -47,7 +47,7 @@ def sender(
     from twisted.internet import reactor
 
     anything: Any = reactor
-    to = Relay("127.0.0.1", relay.port, tls, *login, "here.example", "alerts")
+    to = Relay("127.0.0.1", relay.port, tls, *login, "here.example", "of [alerts]")
     return AlertMail(
         SmtpRelay(anything, to, trust or TrustRoots(())),
         "alerts@here.example",

@@ -18,7 +18,7 @@ def relay_of(relay: MailRelay, seconds: float = 60.0) -> SmtpRelay:
     from twisted.internet import reactor
 
     anything: Any = reactor
-    to = Relay("127.0.0.1", relay.port, "never", "", "", "here.example", "release")
+    to = Relay("127.0.0.1", relay.port, "never", "", "", "here.example", "of [release]")
     return SmtpRelay(anything, to, TrustRoots(()), seconds)
 
 

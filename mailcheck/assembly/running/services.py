@@ -36,7 +36,7 @@ from mailcheck.assembly.running.reloading import Reloading, Servers, milter_acce
 from mailcheck.assembly.runtime import daemon_presence
 from mailcheck.assembly.traffic import traffic_services
 from mailcheck.assembly.watches import watch_services
-from mailcheck.assembly.webhooks import webhook_services
+from mailcheck.assembly.webhooks import inbound_services, webhook_services
 from mailcheck.assembly.workers import in_short_turns
 from mailcheck.config.access import daemon_url
 from mailcheck.connections.policies import TlsPolicy, offer_to_all
@@ -109,6 +109,7 @@ def build_services(daemon: Daemon, environment: Environment) -> MultiService:
         runtime.filters.service,
         *deliverability_services(runtime, daemon.tests),
         *webhook_services(runtime, daemon.webhooks),
+        *inbound_services(runtime, daemon.inbound),
         *watch_services(runtime, daemon.watches),
         *report_services(runtime, daemon.reports),
         *traffic_services(runtime, daemon.traffic),

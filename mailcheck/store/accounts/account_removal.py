@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import fields
 
-from mailcheck.core.audit import AuditEntry
 from mailcheck.core.identifiers import AccountId
 from mailcheck.ports.engine import Transaction
-from mailcheck.store.accounts.audit_store import write_entry
 from mailcheck.store.messages import delete_unreferenced, remove_messages
 from mailcheck.store.transactions import Store, frees_space, inbox_write, read, write
 
@@ -24,6 +22,7 @@ class Holdings(Struct, frozen=True):
     reports: int
     watches: int
     webhooks: int
+    routes: int
     keys: int
     sessions: int
     members: int
@@ -40,6 +39,7 @@ _COUNTS = """
         (SELECT COUNT(*) FROM receiver_report WHERE account_id = account.id) AS reports,
         (SELECT COUNT(*) FROM watch WHERE account_id = account.id) AS watches,
         (SELECT COUNT(*) FROM webhook WHERE account_id = account.id) AS webhooks,
+        (SELECT COUNT(*) FROM inbound_route WHERE account_id = account.id) AS routes,
         (SELECT COUNT(*) FROM api_key WHERE account_id = account.id) AS keys,
         (SELECT COUNT(*) FROM dashboard_session WHERE account_id = account.id) AS sessions,
         (SELECT COUNT(*) FROM member WHERE project_id = account.id) AS members
@@ -50,6 +50,7 @@ _DELIVERIES = """
     SELECT delivery_id FROM message WHERE account_id = ?
     UNION SELECT delivery_id FROM deliverability_test WHERE account_id = ?
     UNION SELECT delivery_id FROM receiver_report WHERE account_id = ?
+    UNION SELECT delivery_id FROM inbound_mail WHERE account_id = ?
 """
 
 
@@ -88,12 +89,11 @@ class AccountRemoval(Store):
 
     @frees_space
     @write
-    def delete(self, transaction: Transaction, account_id: AccountId, entry: AuditEntry) -> bool:
+    def delete(self, transaction: Transaction, account_id: AccountId) -> bool:
         """Delete an account and all that is left of it; return false if there is none."""
-        found = transaction.rows(_DELIVERIES, (account_id,) * 3)
+        found = transaction.rows(_DELIVERIES, (account_id,) * 4)
         if not transaction.execute("DELETE FROM account WHERE id = ?", (account_id,)):
             return False
         # Foreign keys delete the other rows. Mails may belong to other accounts, too.
         delete_unreferenced(transaction, {row.delivery_id for row in found} - {None})
-        write_entry(transaction, entry)
         return True

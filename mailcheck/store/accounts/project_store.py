@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from mailcheck.core.accounts import Account
-from mailcheck.core.audit import Action, AuditEntry
 from mailcheck.core.errors import (
     AccountNameTaken,
     InvitationInvalid,
@@ -27,7 +26,6 @@ from mailcheck.store.accounts.account_store import (
     insert_account,
     memberships_of,
 )
-from mailcheck.store.accounts.audit_store import write_entry
 from mailcheck.store.transactions import Store, insert, read, value_of, write
 
 _MEMBERS = """
@@ -52,12 +50,7 @@ class ProjectStore(Store):
 
     @write
     def add(
-        self,
-        transaction: Transaction,
-        project: Account,
-        owner: Member,
-        maximum: int,
-        entry: AuditEntry,
+        self, transaction: Transaction, project: Account, owner: Member, maximum: int
     ) -> AccountNameTaken | TooManyProjects | None:
         """Add a project with its first owner.
 
@@ -74,7 +67,6 @@ class ProjectStore(Store):
         taken = insert_account(transaction, project)
         if taken is None:
             _add_member(transaction, project.id, owner)
-            write_entry(transaction, entry)
         return taken
 
     @read
@@ -99,7 +91,7 @@ class ProjectStore(Store):
 
     @write
     def set_member(
-        self, transaction: Transaction, project_id: AccountId, member: Member, entry: AuditEntry
+        self, transaction: Transaction, project_id: AccountId, member: Member
     ) -> OnlyOwner | None:
         """Add a member, or change the role of one.
 
@@ -109,16 +101,11 @@ class ProjectStore(Store):
         if only is not None and member.role is not Role.OWNER:
             return only
         _add_member(transaction, project_id, member)
-        write_entry(transaction, entry)
         return None
 
     @write
     def remove_member(
-        self,
-        transaction: Transaction,
-        project_id: AccountId,
-        account_id: AccountId,
-        entry: AuditEntry,
+        self, transaction: Transaction, project_id: AccountId, account_id: AccountId
     ) -> OnlyOwner | MemberNotFound | None:
         """Remove a member from a project.
 
@@ -131,10 +118,7 @@ class ProjectStore(Store):
         gone = transaction.execute(
             "DELETE FROM member WHERE project_id = ? AND account_id = ?", (project_id, account_id)
         )
-        if not gone:
-            return MemberNotFound("this person is not a member of the project")
-        write_entry(transaction, entry)
-        return None
+        return None if gone else MemberNotFound("this person is not a member of the project")
 
     @write
     def add_invitation(
@@ -144,11 +128,10 @@ class ProjectStore(Store):
         project_id: AccountId,
         role: Role,
         address: str,
+        now: Instant,
         expires_at: Instant,
-        entry: AuditEntry,
     ) -> None:
         """Add an invitation to a project, and delete expired ones."""
-        now = entry.happened_at
         transaction.execute("DELETE FROM project_invitation WHERE expires_at <= ?", (now,))
         row: dict[str, Value] = {
             "digest": digest,
@@ -158,7 +141,6 @@ class ProjectStore(Store):
             "expires_at": expires_at,
         }
         insert(transaction, "project_invitation", [row])
-        write_entry(transaction, entry)
 
     @read
     def find_invitation(
@@ -169,7 +151,7 @@ class ProjectStore(Store):
 
     @write
     def join(
-        self, transaction: Transaction, digest: bytes, account_id: AccountId, entry: AuditEntry
+        self, transaction: Transaction, digest: bytes, account_id: AccountId, now: Instant
     ) -> Membership | InvitationInvalid:
         """Add a person to a project, and use up the invitation.
 
@@ -177,7 +159,7 @@ class ProjectStore(Store):
 
         :raises InvitationInvalid: the invitation was used, has expired, or never existed.
         """
-        return _join(transaction, digest, account_id, entry)
+        return _join(transaction, digest, account_id, now)
 
     @write
     def register(
@@ -186,7 +168,7 @@ class ProjectStore(Store):
         account: Account,
         password_hash: str,
         digest: bytes,
-        entry: AuditEntry,
+        now: Instant,
     ) -> Membership | AccountNameTaken | InvitationInvalid:
         """Add an account with a password to a project, and use up the invitation.
 
@@ -194,37 +176,28 @@ class ProjectStore(Store):
         :raises InvitationInvalid: it was used, has expired, or never existed; no account is added.
         """
         transaction.lock(ACCOUNTS_LOCK)
-        now = entry.happened_at
         if _find_invitation(transaction, digest, now) is None:
             return InvitationInvalid("this invitation was used before, or has expired")
         taken = insert_account(transaction, account)
         if taken is not None:
             return taken
         transaction.execute(INTO_PASSWORD, (account.id, password_hash, now))
-        write_entry(transaction, entry)
-        joining = entry.followed_by(1, Action.MEMBER_SET, None, "")
-        return _join(transaction, digest, account.id, joining)
+        return _join(transaction, digest, account.id, now)
 
 
 def _join(
-    transaction: Transaction, digest: bytes, account_id: AccountId, entry: AuditEntry
+    transaction: Transaction, digest: bytes, account_id: AccountId, now: Instant
 ) -> Membership | InvitationInvalid:
-    now = entry.happened_at
     invitation = _find_invitation(transaction, digest, now)
     gone = transaction.execute("DELETE FROM project_invitation WHERE digest = ?", (digest,))
     if invitation is None or not gone:
         return InvitationInvalid("this invitation was used before, or has expired")
     offered = invitation.membership
     known = _role_of(transaction, offered.project.id, account_id)
-    joined = offered
     if known is not None and known.includes(offered.role):
-        joined = Membership(offered.project, known)
-    else:
-        _add_member(transaction, offered.project.id, Member(account_id, "", offered.role, now))
-    person = transaction.row("SELECT name FROM account WHERE id = ?", (account_id,))
-    detail = f"{person.name if person else account_id}: {joined.role}"
-    write_entry(transaction, replace(entry, account_id=joined.project.id, detail=detail))
-    return joined
+        return Membership(offered.project, known)
+    _add_member(transaction, offered.project.id, Member(account_id, "", offered.role, now))
+    return offered
 
 
 def _add_member(transaction: Transaction, project_id: AccountId, member: Member) -> None:

@@ -1,0 +1,328 @@
+"""Delivering mails to applications as their providers do, as jobs with a lease.
+
+At least one attempt is made, and after a crash the last one may be repeated with the same ids.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
+from functools import partial
+
+from msgspec.structs import replace
+from twisted.internet.defer import CancelledError
+from twisted.internet.interfaces import IDelayedCall
+
+from mailcheck.core.errors import ExpectedFailure, MailTooLarge, WorkerDied, WorkTooSlow
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.inbound import (
+    InboundAttempt,
+    InboundDeliveryId,
+    InboundFault,
+    InboundMail,
+    InboundMoment,
+    InboundProvider,
+    InboundProviders,
+    InboundRequest,
+    InboundState,
+    NextStep,
+    Verdicts,
+    judge_attempt,
+)
+from mailcheck.core.instants import SECOND, Instant
+from mailcheck.operations.inbox.contents import LARGE, MailBytes
+from mailcheck.operations.queue_worker import QueueWorker
+from mailcheck.operations.semaphores import FairSemaphore, NoPermit
+from mailcheck.ports.clocks import ClockAndRandomness
+from mailcheck.ports.cluster import Notifications
+from mailcheck.ports.probes import InboundAnswer, InboundSender
+from mailcheck.ports.workers import Lease
+from mailcheck.store.inbound_store import InboundJob, InboundStore, StoredInboundMail
+
+AT_ONCE = 32
+"""Maximum number of concurrent attempts. An unresponsive application uses one until its timeout."""
+
+LARGE_AT_ONCE = 2
+"""Maximum number of concurrent attempts with large mails. A request has up to three copies of its
+mail in memory."""
+
+LEASE = 60 * SECOND
+"""Duration of a lease. It is renewed twelve times."""
+
+INBOUND_RENEWAL = 5.0
+"""Seconds between renewals, and between looks for mails whose hints were lost."""
+
+PATIENCE = 60.0
+"""Seconds that a large mail waits for its turn, before it is claimed again."""
+
+SMALL = 65_536
+"""Maximum octets of a mail whose request is written without a worker, in a few milliseconds."""
+
+HIDDEN = "(not stored)"
+"""What is stored in place of credentials."""
+
+Judge = Callable[[StoredInboundMail], Awaitable[Verdicts]]
+"""Determines the verdicts of a mail that came over SMTP."""
+
+
+class DeliverInbound(QueueWorker[InboundDeliveryId, InboundJob]):
+    """Delivers mails to applications. ``holder`` is the name of this daemon.
+
+    :param finished: gets a notification with the account after each attempt.
+    """
+
+    jobs = "mails for applications"
+    max_jobs = AT_ONCE
+
+    def __init__(
+        self,
+        store: InboundStore,
+        sender: InboundSender,
+        providers: Callable[[], InboundProviders],
+        judge: Judge,
+        mail_bytes: MailBytes,
+        finished: Notifications[AccountId],
+        holder: str,
+        clock_and_randomness: ClockAndRandomness,
+    ) -> None:
+        super().__init__(clock_and_randomness.clock)
+        self._store = store
+        self._sender = sender
+        self._providers = providers
+        self._judge = judge
+        self._mail_bytes = mail_bytes
+        self._finished = finished
+        self._holder = holder
+        self._now = clock_and_randomness.now
+        self._large: FairSemaphore[AccountId] = FairSemaphore(
+            clock_and_randomness.clock, per_owner=1, limit=LARGE_AT_ONCE, max_waiting=AT_ONCE
+        )
+        self._accounts: frozenset[AccountId] = frozenset()
+        self._timer: IDelayedCall | None = None
+
+    async def start(self) -> None:
+        """Start, and take over the mails of an earlier run of this daemon."""
+        await self._learn_accounts()
+        await super().start()
+
+    async def stop(self) -> None:
+        """Stop, and release the mails under way. Their attempts may be repeated."""
+        self._forget_timer()
+        await super().stop()
+        self._forget_timer()
+
+    def on_mail(self, account_id: AccountId) -> None:
+        """Handle the hint that a mail for an account has arrived."""
+        if account_id in self._accounts:
+            self.wake()
+
+    def on_change(self, account_id: AccountId) -> None:
+        """Handle the hint that routes of an account were changed, or that mails wait for them."""
+        self._accounts |= {account_id}
+        self.wake()
+
+    async def renew(self) -> None:
+        """Renew the leases of running attempts, cancel those that were lost, and look for more."""
+        delivery_ids = tuple(self._under_way)
+        await self._learn_accounts()
+        try:
+            held = (
+                await self._store.renew(self._lease(), delivery_ids)
+                if delivery_ids
+                else frozenset[InboundDeliveryId]()
+            )
+            has_pending = await self._store.has_pending()
+        except ExpectedFailure as failure:
+            self._log.warn("leases of mails could not be renewed: {reason}", reason=failure)
+            return
+        for delivery_id in delivery_ids:
+            attempt = self._under_way.get(delivery_id)
+            if delivery_id not in held and attempt is not None:
+                attempt.cancel()
+        if has_pending:
+            self.wake()
+
+    async def claim(self, limit: int) -> Sequence[InboundJob]:
+        """Claim the deliveries that are due, and come back when the next one is."""
+        claimed = await self._store.claim(self._lease(), self._now(), limit)
+        self._forget_timer()
+        if claimed.wait is not None and self._is_running:
+            self._timer = self._clock.callLater(claimed.wait / SECOND, self.wake)
+        return claimed.jobs
+
+    async def release(self, *, is_attempt: bool) -> None:
+        """Release the leases of this daemon."""
+        await self._store.release(self._holder)
+
+    async def process(self, job: InboundJob) -> None:
+        """Make one attempt, and record it."""
+        try:
+            await self._attempt(job)
+        except CancelledError:
+            return  # the daemon stops, or another daemon has the job now
+        except NoPermit:
+            await self._postpone(job, SECOND)
+        finally:
+            self.wake()  # more mails of the account may be due
+
+    async def _learn_accounts(self) -> None:
+        try:
+            self._accounts = await self._store.accounts()
+        except ExpectedFailure as failure:
+            self._log.warn("inbound routes could not be read: {reason}", reason=failure)
+
+    async def _attempt(self, job: InboundJob) -> None:
+        provider = self._providers()[job.route.format]
+        if job.delivery.mail_id is None:
+            await self._open(job, provider)
+            return
+        stored = await self._store.find_mail(job.route.account_id, job.delivery.mail_id)
+        if stored is None:
+            return  # deleted meanwhile
+        size = len(stored.mail.raw_message)
+        place = self._large.held(job.route.account_id, PATIENCE) if size >= LARGE else nullcontext()
+        async with place:
+            await self._send(job, provider, stored)
+
+    async def _open(self, job: InboundJob, provider: InboundProvider) -> None:
+        """Make the request that the application has to confirm before the first mail."""
+        if provider.open is None or job.route.is_confirmed:
+            step = NextStep(InboundState.DELIVERED)
+        else:
+            request = provider.open(job.route, self._moment(job))
+            answer = await self._post(job, provider, request)
+            if answer.wait:
+                await self._postpone(job, answer.wait)
+                return
+            step = judge_attempt(provider, job.delivery, job.route.speed, answer.status)
+        await self._record(job, None, step, is_taken=step.state is InboundState.DELIVERED)
+
+    async def _send(
+        self, job: InboundJob, provider: InboundProvider, stored: StoredInboundMail
+    ) -> None:
+        mail, size = stored.mail, len(stored.mail.raw_message)
+        if size > provider.most_octets:
+            problem = (
+                f"the provider accepts mails of at most {provider.most_octets:,} octets; "
+                f"this one has {size:,}"
+            )
+            await self._give_up(job, problem)
+            return
+        if not stored.has_verdicts:
+            mail = replace(mail, verdicts=await self._judge(stored))
+            await self._store.set_verdicts(mail.id, mail.verdicts)
+        mail = replace(mail, recipients=job.delivery.recipients)
+        began, at = self._clock.seconds(), self._now()
+        request: InboundRequest | None = None
+        if provider.write is None:
+            answer = await self._sender.mail_inbound(
+                job.route, mail, provider.seconds, is_cut_off=_is_cut_off(job)
+            )
+        else:
+            try:
+                request = await self._write(provider, job, mail)
+            except (WorkTooSlow, WorkerDied, MailTooLarge, MemoryError):
+                await self._give_up(job, "the request takes too long to write")
+                return
+            except ExpectedFailure:
+                raise
+            except Exception:
+                # A bug in a format must not repeat the delivery for ever.
+                self._log.failure("the request of {id} could not be written", id=job.id)
+                await self._give_up(job, "the request could not be written")
+                return
+            began, at = self._clock.seconds(), self._now()
+            answer = await self._post(job, provider, request)
+        if answer.wait:
+            await self._postpone(job, answer.wait)
+            return
+        step = judge_attempt(provider, job.delivery, job.route.speed, answer.status)
+        is_taken = answer.status is not None and answer.status in provider.done
+        attempt = InboundAttempt(
+            delivery_id=job.delivery.id,
+            route_id=job.route.id,
+            mail_id=mail.id,
+            number=job.delivery.attempts + 1,
+            at=at,
+            status=answer.status,
+            milliseconds=int((self._clock.seconds() - began) * SECOND),
+            problem="" if is_taken else answer.problem or f"it answered {answer.status}",
+            request_headers=() if request is None else _shown(request),
+            answer_headers=answer.headers,
+            answer=answer.body,
+        )
+        await self._record(job, attempt, step, is_taken=is_taken)
+
+    async def _write(
+        self, provider: InboundProvider, job: InboundJob, mail: InboundMail
+    ) -> InboundRequest:
+        assert provider.write is not None
+        write = partial(provider.write, mail, job.route, self._moment(job))
+        size = len(mail.raw_message)
+        if size <= SMALL:
+            return write()
+        return await self._mail_bytes.work(write, size, job.route.account_id)
+
+    async def _post(
+        self, job: InboundJob, provider: InboundProvider, request: InboundRequest
+    ) -> InboundAnswer:
+        send = partial(
+            self._sender.post_inbound,
+            job.route.account_name,
+            seconds=provider.seconds,
+            is_cut_off=_is_cut_off(job),
+        )
+        answer = await send(request)
+        asks = any(name.lower() == "www-authenticate" for name, _ in answer.headers)
+        if answer.status == 401 and asks and request.authorization_if_asked:
+            headers = (*request.headers, ("Authorization", request.authorization_if_asked))
+            answer = await send(replace(request, headers=headers))
+        return answer
+
+    def _moment(self, job: InboundJob) -> InboundMoment:
+        delivery = job.delivery
+        return InboundMoment(delivery.id, self._now(), delivery.attempts + 1, delivery.fault)
+
+    async def _give_up(self, job: InboundJob, problem: str) -> None:
+        """Record that a mail cannot be sent."""
+        assert job.delivery.mail_id is not None
+        attempt = InboundAttempt(
+            delivery_id=job.delivery.id,
+            route_id=job.route.id,
+            mail_id=job.delivery.mail_id,
+            number=job.delivery.attempts + 1,
+            at=self._now(),
+            status=None,
+            milliseconds=0,
+            problem=problem,
+        )
+        await self._record(job, attempt, NextStep(InboundState.FAILED), is_taken=False)
+
+    async def _record(
+        self, job: InboundJob, attempt: InboundAttempt | None, step: NextStep, *, is_taken: bool
+    ) -> None:
+        self.outcomes.add("taken" if is_taken else "failed")
+        await self._store.record(job, self._holder, attempt, step, self._now(), is_taken=is_taken)
+        self._finished.publish(job.route.account_id)
+
+    async def _postpone(self, job: InboundJob, wait: int) -> None:
+        due_at = Instant(self._now() + wait)
+        await self._store.postpone(job.delivery.id, self._holder, due_at)
+
+    def _lease(self) -> Lease:
+        return Lease(self._holder, Instant(self._now() + LEASE))
+
+    def _forget_timer(self) -> None:
+        if self._timer is not None and self._timer.active():
+            self._timer.cancel()
+        self._timer = None
+
+
+def _is_cut_off(job: InboundJob) -> bool:
+    return job.delivery.fault is InboundFault.CUT_OFF and job.delivery.attempts == 0
+
+
+def _shown(request: InboundRequest) -> tuple[tuple[str, str], ...]:
+    """Return the headers of a request as they are stored, without credentials."""
+    return tuple(
+        (name, HIDDEN if name.lower() == "authorization" else value)
+        for name, value in request.headers
+    )

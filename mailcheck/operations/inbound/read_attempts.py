@@ -1,0 +1,154 @@
+"""Reading the mails of routes and the attempts to deliver them, and waiting for an application."""
+
+from collections import defaultdict
+
+from msgspec import Struct
+from twisted.internet.defer import Deferred
+from twisted.internet.defer import TimeoutError as DeferredTimeout
+from twisted.internet.interfaces import IReactorTime
+
+from mailcheck.core.accounts import Caller
+from mailcheck.core.errors import InboundMailNotFound
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.inbound import (
+    InboundAttempt,
+    InboundMail,
+    InboundMailId,
+    InboundRoute,
+    InboundRouteId,
+    InboundState,
+)
+from mailcheck.operations.parked_waits import WaitSlots
+from mailcheck.store.inbound_store import (
+    InboundFilter,
+    InboundStore,
+    ListedDelivery,
+    StoredInboundMail,
+)
+
+LOOKED_AT = 50
+"""Number of deliveries, the newest, that a wait looks at."""
+
+PENDING = frozenset({InboundState.WAITING, InboundState.RETRYING})
+
+
+class AttemptPage(Struct, frozen=True):
+    """Attempts, newest first, and how the deliveries of the same filter stand.
+
+    :param total: counts all attempts.
+    :param is_delivered: whether the application has taken the mail; without a mail in the filter,
+        whether it has taken any.
+    :param pending: the number of deliveries with a next attempt.
+    """
+
+    attempts: tuple[InboundAttempt, ...]
+    total: int
+    is_delivered: bool
+    pending: int
+    deliveries: tuple[ListedDelivery, ...]
+
+
+class ReadInbound:
+    """Reads mails and attempts. ``slots`` limit the waits of a key."""
+
+    def __init__(self, store: InboundStore, slots: WaitSlots, clock: IReactorTime) -> None:
+        self._store = store
+        self._slots = slots
+        self._clock = clock
+        self._bells: defaultdict[AccountId, list[Deferred[None]]] = defaultdict(list)
+
+    def on_attempt(self, account_id: AccountId) -> None:
+        """Handle the hint that an attempt of an account was made."""
+        for bell in self._bells.pop(account_id, ()):
+            if not bell.called:
+                bell.callback(None)
+
+    def wake_all(self) -> None:
+        """Let all waits look again, since hints may have been lost."""
+        for account_id in tuple(self._bells):
+            self.on_attempt(account_id)
+
+    async def attempts(
+        self, account_id: AccountId, wanted: InboundFilter, limit: int, offset: int = 0
+    ) -> AttemptPage:
+        """Return a page of attempts."""
+        deliveries = tuple(await self._store.deliveries(account_id, wanted, LOOKED_AT))
+        mails = [one.delivery for one in deliveries if one.delivery.mail_id is not None]
+        taken = [one.taken_at is not None for one in mails]
+        is_delivered = bool(taken) and (any if wanted.mail_id is None else all)(taken)
+        return AttemptPage(
+            tuple(await self._store.attempts(account_id, wanted, limit, offset)),
+            await self._store.count_attempts(account_id, wanted),
+            is_delivered,
+            sum(one.state in PENDING for one in mails),
+            deliveries,
+        )
+
+    async def wait(
+        self, caller: Caller, wanted: InboundFilter, limit: int, seconds: float
+    ) -> AttemptPage:
+        """Return a page of attempts when the application has taken the mail.
+
+        Return earlier if no attempt follows, and at the latest after ``seconds``.
+
+        :raises TooManyWaits: all wait slots of the key are in use.
+        :raises InvalidCredentials: the access of the caller has ended meanwhile.
+        """
+        ends_at = self._clock.seconds() + seconds
+        account_id = caller.account_id
+        async with self._slots.held_by(caller) as parked:
+            while True:
+                # The bell is hung up before the store is read, so that no attempt is missed.
+                bell: Deferred[None] = Deferred(lambda one: self._forget(account_id, one))
+                self._bells[account_id].append(bell)
+                page = await self.attempts(account_id, wanted, limit)
+                has_ended = bool(page.total) and not page.pending and wanted.mail_id is not None
+                left = ends_at - self._clock.seconds()
+                if page.is_delivered or has_ended or left <= 0:
+                    self._forget(account_id, bell)
+                    return page
+                try:
+                    await parked.until(bell, left)
+                except DeferredTimeout:
+                    return await self.attempts(account_id, wanted, limit)
+
+    async def deliveries(
+        self, account_id: AccountId, wanted: InboundFilter, limit: int, offset: int = 0
+    ) -> list[ListedDelivery]:
+        """Return deliveries with their last attempts, newest first."""
+        return await self._store.deliveries(account_id, wanted, limit, offset)
+
+    async def mail(self, account_id: AccountId, mail_id: str) -> InboundMail:
+        """Return a mail of an account.
+
+        :raises InboundMailNotFound: the account has no mail with this id.
+        """
+        return _found(await self._store.find_mail(account_id, InboundMailId(mail_id)))
+
+    async def mail_of_route(self, route_id: str, mail_id: str) -> tuple[InboundRoute, InboundMail]:
+        """Return a mail and the route that carries it, for any caller that proves a secret of both.
+
+        :raises InboundMailNotFound: there is no such mail or route.
+        """
+        route = await self._store.find_any_route(InboundRouteId(route_id))
+        if route is None:
+            raise _missing()
+        found = await self._store.find_mail_of_route(route.id, InboundMailId(mail_id))
+        return route, _found(found)
+
+    def _forget(self, account_id: AccountId, bell: Deferred[None]) -> None:
+        bells = self._bells.get(account_id, [])
+        if bell in bells:
+            bells.remove(bell)
+        if not bells:
+            self._bells.pop(account_id, None)
+
+
+def _found(stored: StoredInboundMail | None) -> InboundMail:
+    if stored is None:
+        raise _missing()
+    return stored.mail
+
+
+def _missing() -> InboundMailNotFound:
+    return InboundMailNotFound("there is no such mail: the id is wrong or it is gone")

@@ -1,0 +1,731 @@
+"""The store of mail into applications: routes, the queue of deliveries, and their attempts.
+
+A lease says which daemon delivers a mail. Times of leases, and the times at which attempts are due,
+use the clock that all daemons share, the database's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from mailcheck.checks.content.header import summarize_header
+from mailcheck.core.content import HeaderSummary
+from mailcheck.core.errors import InboundQueueFull, TooManyRoutes
+from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
+from mailcheck.core.inbound import (
+    MOST_ANSWERS,
+    MOST_ATTEMPTS,
+    MOST_MAILS,
+    MOST_OCTETS,
+    MOST_ROUTES,
+    InboundAttempt,
+    InboundDelivery,
+    InboundDeliveryId,
+    InboundFault,
+    InboundMail,
+    InboundMailId,
+    InboundRoute,
+    InboundRouteId,
+    InboundState,
+    NextStep,
+    Verdicts,
+)
+from mailcheck.core.instants import Instant
+from mailcheck.core.messages import Delivery, Envelope, Session
+from mailcheck.ports.engine import Row, Transaction, Value
+from mailcheck.ports.workers import Lease
+from mailcheck.store.mail_delivery import delivery_row
+from mailcheck.store.messages import delete_unreferenced, lock_inboxes
+from mailcheck.store.routed_mails import add_deliveries, attempt_row, mail_row, verdicts_text
+from mailcheck.store.transactions import (
+    Store,
+    columns_of,
+    frees_space,
+    inbox_write,
+    insert,
+    read,
+    value_of,
+    write,
+)
+
+MOST_WAITING = 500
+"""Maximum number of deliveries of an account that wait for their first attempt."""
+
+OF_ACCOUNT = 8
+"""Maximum number of deliveries of an account at the same time, so that an application that does not
+answer delays the mail of its own account only."""
+
+
+class InboundJob(Struct, frozen=True):
+    """A claimed delivery and its route."""
+
+    delivery: InboundDelivery
+    route: InboundRoute
+
+    @property
+    def id(self) -> InboundDeliveryId:
+        """The id of the delivery."""
+        return self.delivery.id
+
+
+class ClaimedJobs(Struct, frozen=True):
+    """The result of a claim. ``wait``: milliseconds until the next delivery is due, or `None`."""
+
+    jobs: tuple[InboundJob, ...]
+    wait: int | None
+
+
+class StoredInboundMail(Struct, frozen=True):
+    """A mail, and whether its verdicts have to be determined first."""
+
+    mail: InboundMail
+    has_verdicts: bool
+    delivery_id: DeliveryId
+
+
+class InboundFilter(Struct, frozen=True):
+    """Conditions for deliveries and attempts; `None` is no condition."""
+
+    route_id: InboundRouteId | None = None
+    mail_id: InboundMailId | None = None
+
+
+class ListedDelivery(Struct, frozen=True):
+    """A delivery with the header of its mail, and its last attempt."""
+
+    delivery: InboundDelivery
+    header: HeaderSummary | None
+    last_attempt: InboundAttempt | None = None
+
+
+_ROUTE = (
+    f"{columns_of(InboundRoute, 'inbound_route', 'account_name', 'to', 'user')}, "
+    "inbound_route.pattern, inbound_route.user_name, account.name AS account_name"
+)
+
+_ROUTES = (
+    f"SELECT {_ROUTE} FROM inbound_route JOIN account ON account.id = inbound_route.account_id"
+)
+
+_DELIVERY = columns_of(InboundDelivery, "inbound_delivery")
+
+_COUNT_ROUTES = """
+    UPDATE inbox SET has_routes = CASE WHEN EXISTS (
+        SELECT 1 FROM inbound_route WHERE inbound_route.account_id = inbox.account_id
+    ) THEN 1 ELSE 0 END WHERE account_id = ?
+"""
+
+_HAS_NO_LEASE = "(lease_until IS NULL OR lease_until <= ?)"
+
+# The first delivery of each account comes first, then the second ones. Those in progress count.
+_WAITING = f"""
+    SELECT id FROM (
+        SELECT inbound_delivery.id, lease_until, due_at, ROW_NUMBER() OVER (
+            PARTITION BY inbound_delivery.account_id
+            ORDER BY CASE WHEN {_HAS_NO_LEASE} THEN 1 ELSE 0 END, due_at, inbound_delivery.id
+        ) AS turn
+        FROM inbound_delivery JOIN inbound_route ON inbound_route.id = route_id
+        WHERE due_at <= ? AND (mail_id IS NULL OR is_confirmed = 1)
+    ) AS waiting WHERE {_HAS_NO_LEASE} AND turn <= {OF_ACCOUNT}
+    ORDER BY turn, due_at, id LIMIT ?
+"""
+
+_CLAIM = f"""
+    UPDATE inbound_delivery SET lease_holder = ?, lease_until = ?
+    WHERE id = ? AND due_at IS NOT NULL AND {_HAS_NO_LEASE}
+"""
+
+_JOB = f"""
+    SELECT {_DELIVERY} FROM inbound_delivery WHERE id = ?
+"""
+
+_NEXT_DUE = """
+    SELECT MIN(due_at) AS due_at FROM inbound_delivery
+    JOIN inbound_route ON inbound_route.id = route_id
+    WHERE due_at > ? AND (mail_id IS NULL OR is_confirmed = 1)
+"""
+
+_RECORD = """
+    UPDATE inbound_delivery SET state = ?, due_at = ?, attempts = attempts + 1,
+        taken_at = COALESCE(taken_at, ?), lease_holder = NULL, lease_until = NULL
+    WHERE id = ? AND lease_holder = ?
+"""
+
+_RELEASE_HELD = """
+    UPDATE inbound_delivery SET due_at = ?
+    WHERE route_id = ? AND fault = ? AND state = ? AND id <> ? AND due_at > ?
+"""
+
+_MAIL = """
+    SELECT inbound_mail.id, inbound_mail.account_id, delivery_id, delivery.envelope_sender,
+        recipients, delivery.raw_message, inbound_mail.received_at, verdicts,
+        inbound_mail.client_ip, inbound_mail.helo_name
+    FROM inbound_mail JOIN delivery ON delivery.id = delivery_id
+"""
+
+_ATTEMPTS = """
+    SELECT inbound_attempt.delivery_id, route_id, mail_id, number, attempted_at AS at, status,
+        milliseconds, problem, request_headers, answer_headers, answer
+    FROM inbound_attempt JOIN inbound_delivery ON inbound_delivery.id = inbound_attempt.delivery_id
+    WHERE inbound_attempt.account_id = ? AND mail_id IS NOT NULL {conditions}
+"""
+
+_DELIVERIES = f"""
+    SELECT {_DELIVERY}, {columns_of(HeaderSummary, "delivery")}
+    FROM inbound_delivery
+    LEFT JOIN inbound_mail ON inbound_mail.id = mail_id
+    LEFT JOIN delivery ON delivery.id = inbound_mail.delivery_id
+    WHERE inbound_delivery.account_id = ? {{conditions}}
+"""
+
+_EXCESS = """
+    SELECT id, delivery_id FROM (
+        SELECT id, delivery_id, received_at,
+            ROW_NUMBER() OVER (PARTITION BY account_id ORDER BY id DESC) AS place,
+            SUM(size) OVER (PARTITION BY account_id ORDER BY id DESC) AS octets
+        FROM inbound_mail
+    ) AS ranked WHERE place > ? OR (octets > ? AND place > 1) OR received_at < ?
+    ORDER BY id LIMIT ?
+"""
+
+_RANKED_ATTEMPTS = """
+    SELECT delivery_id, number FROM (
+        SELECT delivery_id, number, {octets} AS octets, ROW_NUMBER() OVER (
+            PARTITION BY account_id ORDER BY attempted_at DESC, delivery_id DESC, number DESC
+        ) AS place FROM inbound_attempt
+    ) AS ranked WHERE place > ? AND octets > 0 LIMIT ?
+"""
+
+
+class InboundStore(Store):
+    """Routes, mails for applications, and the attempts to deliver them."""
+
+    @inbox_write(lambda _, route, **options: (route.account_id,))
+    def add_route(
+        self,
+        transaction: Transaction,
+        route: InboundRoute,
+        *,
+        is_per_recipient: bool,
+        opening: InboundDelivery | None,
+    ) -> InboundRoute | TooManyRoutes | None:
+        """Add a route; return it as stored, or `None` if the account was deleted.
+
+        :param opening: the delivery of the request that opens the route.
+        :raises TooManyRoutes: the account has the maximum number.
+        """
+        lock_inboxes(transaction, (route.account_id,))
+        ((count,),) = transaction.rows(
+            "SELECT COUNT(*) FROM inbound_route WHERE account_id = ?", (route.account_id,)
+        )
+        if count >= MOST_ROUTES:
+            return TooManyRoutes(
+                f"an account can have at most {MOST_ROUTES} inbound routes: delete one first"
+            )
+        row: dict[str, Value] = {
+            "id": route.id,
+            "account_id": route.account_id,
+            "pattern": route.to,
+            "format": route.format.value,
+            "url": route.url,
+            "secret": route.secret,
+            "user_name": route.user,
+            "password": route.password,
+            "speed": route.speed,
+            "fault": None if route.fault is None else route.fault.value,
+            "created_at": route.created_at,
+            "is_confirmed": int(route.is_confirmed),
+            "is_per_recipient": int(is_per_recipient),
+        }
+        insert(transaction, "inbound_route", [row])
+        transaction.execute(_COUNT_ROUTES, (route.account_id,))
+        if opening is not None:
+            add_deliveries(transaction, [(opening, "")])
+        return _find_route(transaction, route.account_id, route.id)
+
+    @read
+    def account_name(self, transaction: Transaction, account_id: AccountId) -> str:
+        """Return the name of an account, or an empty string if it does not exist."""
+        row = transaction.row("SELECT name FROM account WHERE id = ?", (account_id,))
+        return "" if row is None else str(row.name)
+
+    @read
+    def routes(self, transaction: Transaction, account_id: AccountId) -> list[InboundRoute]:
+        """Return the routes of an account, oldest first."""
+        order = (
+            "WHERE inbound_route.account_id = ? ORDER BY inbound_route.created_at, inbound_route.id"
+        )
+        return [_route_of(row) for row in transaction.rows(f"{_ROUTES} {order}", (account_id,))]
+
+    @read
+    def find_route(
+        self, transaction: Transaction, account_id: AccountId, route_id: InboundRouteId
+    ) -> InboundRoute | None:
+        """Return a route of an account, or `None`."""
+        return _find_route(transaction, account_id, route_id)
+
+    @read
+    def find_any_route(
+        self, transaction: Transaction, route_id: InboundRouteId
+    ) -> InboundRoute | None:
+        """Return a route of any account: for requests that a secret of the route proves."""
+        row = transaction.row(f"{_ROUTES} WHERE inbound_route.id = ?", (route_id,))
+        return None if row is None else _route_of(row)
+
+    @write
+    def change_route(
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        route_id: InboundRouteId,
+        changes: Mapping[str, Value],
+    ) -> InboundRoute | None:
+        """Set columns of a route; return it, or `None` if there is none.
+
+        :param changes: values by column: pattern, url, secret, user_name, password, speed, fault.
+        """
+        if changes:
+            settings = ", ".join(f"{column} = ?" for column in changes)
+            transaction.execute(
+                f"UPDATE inbound_route SET {settings} WHERE id = ? AND account_id = ?",
+                (*changes.values(), route_id, account_id),
+            )
+        return _find_route(transaction, account_id, route_id)
+
+    @write
+    def confirm_route(self, transaction: Transaction, route_id: InboundRouteId) -> bool:
+        """Let mails be sent to a route; return false if there is none."""
+        changed = transaction.execute(
+            "UPDATE inbound_route SET is_confirmed = 1 WHERE id = ?", (route_id,)
+        )
+        return bool(changed)
+
+    @frees_space
+    @inbox_write(lambda _, account_id, *others: (account_id,))
+    def delete_route(
+        self, transaction: Transaction, account_id: AccountId, route_id: InboundRouteId
+    ) -> bool:
+        """Delete a route with its mails and attempts; return false if there is none."""
+        lock_inboxes(transaction, (account_id,))
+        gone = transaction.execute(
+            "DELETE FROM inbound_route WHERE id = ? AND account_id = ?", (route_id, account_id)
+        )
+        transaction.execute(_COUNT_ROUTES, (account_id,))
+        _delete_mails(
+            transaction,
+            transaction.rows(
+                "SELECT id, delivery_id FROM inbound_mail WHERE account_id = ? AND NOT EXISTS ("
+                "SELECT 1 FROM inbound_delivery WHERE mail_id = inbound_mail.id)",
+                (account_id,),
+            ),
+        )
+        return bool(gone)
+
+    @inbox_write(lambda _, mail, *others: (mail.account_id,))
+    def add_mail(
+        self,
+        transaction: Transaction,
+        mail: InboundMail,
+        deliveries: Sequence[InboundDelivery],
+    ) -> InboundQueueFull | bool:
+        """Add a mail that was written for a route.
+
+        :return: false if the route was deleted meanwhile.
+        :raises InboundQueueFull: too many mails of the account wait.
+        """
+        lock_inboxes(transaction, (mail.account_id,))
+        refusal = _refuse(transaction, mail.account_id, deliveries)
+        if refusal is not None:
+            return refusal
+        if not _has_routes(transaction, deliveries):
+            return False
+        session = Session(mail.client_ip, mail.helo_name, is_extended=True)
+        stored = Delivery(
+            id=DeliveryId(mail.id),
+            session=session,
+            envelope=Envelope(mail.envelope_sender, ()),
+            raw_message=mail.raw_message,
+            received_at=mail.received_at,
+            expires_at=mail.received_at,
+            message_ids=(),
+            share_tokens=(),
+        )
+        header = summarize_header(mail.raw_message)
+        insert(transaction, "delivery", [delivery_row(stored, header)])
+        row = mail_row(
+            mail.id,
+            mail.account_id,
+            stored,
+            mail.recipients,
+            mail.verdicts,
+            mail.client_ip,
+            mail.helo_name,
+        )
+        insert(transaction, "inbound_mail", [row])
+        add_deliveries(transaction, [(delivery, "") for delivery in deliveries])
+        return True
+
+    @inbox_write(lambda _, mail, *others: (mail.account_id,))
+    def add_stored(
+        self,
+        transaction: Transaction,
+        mail: InboundMail,
+        message_id: MessageId,
+        now: Instant,
+        deliveries: Sequence[InboundDelivery],
+    ) -> InboundQueueFull | bool:
+        """Add the mail of a stored message, whose bytes are shared.
+
+        :param mail: as for `add_mail`, without its raw message.
+        :return: false if the message or the route does not exist.
+        :raises InboundQueueFull: too many mails of the account wait.
+        """
+        lock_inboxes(transaction, (mail.account_id,))
+        refusal = _refuse(transaction, mail.account_id, deliveries)
+        if refusal is not None:
+            return refusal
+        if not _has_routes(transaction, deliveries):
+            return False
+        added = transaction.execute(
+            "INSERT INTO inbound_mail (id, account_id, delivery_id, recipients, received_at, "
+            "size, verdicts, client_ip, helo_name) "
+            "SELECT ?, account_id, delivery_id, ?, ?, size, ?, ?, ? "
+            "FROM message WHERE id = ? AND account_id = ? AND expires_at > ?",
+            (
+                mail.id,
+                json.dumps(mail.recipients),
+                mail.received_at,
+                verdicts_text(mail.verdicts),
+                mail.client_ip,
+                mail.helo_name,
+                message_id,
+                mail.account_id,
+                now,
+            ),
+        )
+        if not added:
+            return False
+        add_deliveries(transaction, [(delivery, "") for delivery in deliveries])
+        return True
+
+    @read
+    def find_mail(
+        self, transaction: Transaction, account_id: AccountId, mail_id: InboundMailId
+    ) -> StoredInboundMail | None:
+        """Return a mail of an account, or `None`."""
+        row = transaction.row(
+            f"{_MAIL} WHERE inbound_mail.account_id = ? AND inbound_mail.id = ?",
+            (account_id, mail_id),
+        )
+        return None if row is None else _mail_of(row)
+
+    @read
+    def find_mail_of_route(
+        self, transaction: Transaction, route_id: InboundRouteId, mail_id: InboundMailId
+    ) -> StoredInboundMail | None:
+        """Return a mail that a route carries, or `None`: for requests that a secret proves."""
+        row = transaction.row(
+            f"{_MAIL} WHERE inbound_mail.id = ? AND EXISTS (SELECT 1 FROM inbound_delivery "
+            "WHERE mail_id = inbound_mail.id AND route_id = ?)",
+            (mail_id, route_id),
+        )
+        return None if row is None else _mail_of(row)
+
+    @write
+    def set_verdicts(
+        self, transaction: Transaction, mail_id: InboundMailId, verdicts: Verdicts
+    ) -> None:
+        """Store the verdicts that were determined."""
+        transaction.execute(
+            "UPDATE inbound_mail SET verdicts = ? WHERE id = ?", (verdicts_text(verdicts), mail_id)
+        )
+
+    @read
+    def accounts(self, transaction: Transaction) -> frozenset[AccountId]:
+        """Return the accounts that have routes."""
+        return frozenset(
+            row.account_id
+            for row in transaction.rows("SELECT DISTINCT account_id FROM inbound_route")
+        )
+
+    @read
+    def has_pending(self, transaction: Transaction) -> bool:
+        """Return whether a delivery has a next attempt."""
+        row = transaction.row("SELECT 1 FROM inbound_delivery WHERE due_at IS NOT NULL LIMIT 1")
+        return row is not None
+
+    @write
+    def claim(
+        self, transaction: Transaction, lease: Lease, now: Instant, limit: int
+    ) -> ClaimedJobs:
+        """Claim at most ``limit`` deliveries that are due. Accounts take turns."""
+        offset = transaction.clock_offset()
+        shared_now = Instant(now + offset)
+        found = transaction.rows(_WAITING, (shared_now, shared_now, shared_now, limit))
+        claimed = [
+            row.id
+            for row in found
+            if transaction.execute(_CLAIM, (lease.holder, lease.until + offset, row.id, shared_now))
+        ]
+        jobs = []
+        for delivery_id in claimed:
+            (row,) = transaction.rows(_JOB, (delivery_id,))
+            (route,) = transaction.rows(f"{_ROUTES} WHERE inbound_route.id = ?", (row.route_id,))
+            jobs.append(InboundJob(_delivery_of(row, offset), _route_of(route)))
+        (next_due,) = transaction.rows(_NEXT_DUE, (shared_now,))
+        wait = None if next_due.due_at is None else max(0, next_due.due_at - shared_now)
+        return ClaimedJobs(tuple(jobs), wait)
+
+    @write
+    def renew(
+        self,
+        transaction: Transaction,
+        lease: Lease,
+        delivery_ids: Sequence[InboundDeliveryId],
+    ) -> frozenset[InboundDeliveryId]:
+        """Extend the leases of deliveries; return those that the holder still has."""
+        until = lease.until + transaction.clock_offset()
+        return frozenset(
+            delivery_id
+            for delivery_id in delivery_ids
+            if transaction.execute(
+                "UPDATE inbound_delivery SET lease_until = ? WHERE id = ? AND lease_holder = ?",
+                (until, delivery_id, lease.holder),
+            )
+        )
+
+    @write
+    def release(self, transaction: Transaction, holder: str) -> None:
+        """Release all deliveries of a holder."""
+        transaction.execute(
+            "UPDATE inbound_delivery SET lease_holder = NULL, lease_until = NULL "
+            "WHERE lease_holder = ?",
+            (holder,),
+        )
+
+    @write
+    def postpone(
+        self,
+        transaction: Transaction,
+        delivery_id: InboundDeliveryId,
+        holder: str,
+        due_at: Instant,
+    ) -> None:
+        """Release a delivery that could not be attempted now."""
+        transaction.execute(
+            "UPDATE inbound_delivery SET due_at = ?, lease_holder = NULL, lease_until = NULL "
+            "WHERE id = ? AND lease_holder = ?",
+            (due_at + transaction.clock_offset(), delivery_id, holder),
+        )
+
+    @write
+    def record(
+        self,
+        transaction: Transaction,
+        job: InboundJob,
+        holder: str,
+        attempt: InboundAttempt | None,
+        step: NextStep,
+        now: Instant,
+        *,
+        is_taken: bool,
+    ) -> bool:
+        """Record an attempt and what follows. Mails that were held until this one become due.
+
+        :param attempt: `None` for the request that opens a route.
+        :return: false if the holder lost the delivery, or it was deleted.
+        """
+        offset = transaction.clock_offset()
+        delivery = job.delivery
+        due_at = None if step.wait is None else now + step.wait + offset
+        taken_at = now if is_taken else None
+        values = (step.state.value, due_at, taken_at, delivery.id, holder)
+        if not transaction.execute(_RECORD, values):
+            return False
+        if attempt is not None:
+            insert(transaction, "inbound_attempt", [attempt_row(delivery.account_id, attempt)])
+        transaction.execute(
+            _RELEASE_HELD,
+            (
+                now + offset,
+                delivery.route_id,
+                InboundFault.OUT_OF_ORDER.value,
+                InboundState.WAITING.value,
+                delivery.id,
+                now + offset,
+            ),
+        )
+        return True
+
+    @read
+    def attempts(
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        wanted: InboundFilter,
+        limit: int,
+        offset: int = 0,
+    ) -> list[InboundAttempt]:
+        """Return attempts, newest first."""
+        conditions, values = _conditions(wanted)
+        rows = transaction.rows(
+            f"{_ATTEMPTS.format(conditions=conditions)} "
+            "ORDER BY attempted_at DESC, inbound_attempt.delivery_id DESC, number DESC "
+            "LIMIT ? OFFSET ?",
+            (account_id, *values, limit, offset),
+        )
+        return [_attempt_of(row) for row in rows]
+
+    @read
+    def count_attempts(
+        self, transaction: Transaction, account_id: AccountId, wanted: InboundFilter
+    ) -> int:
+        """Return the number of attempts."""
+        conditions, values = _conditions(wanted)
+        rows = transaction.rows(
+            f"SELECT COUNT(*) AS number FROM ({_ATTEMPTS.format(conditions=conditions)}) AS found",
+            (account_id, *values),
+        )
+        return int(rows[0].number)
+
+    @read
+    def deliveries(
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        wanted: InboundFilter,
+        limit: int,
+        offset: int = 0,
+    ) -> list[ListedDelivery]:
+        """Return deliveries with their last attempts, newest first."""
+        conditions, values = _conditions(wanted)
+        rows = transaction.rows(
+            f"{_DELIVERIES.format(conditions=conditions)} "
+            "ORDER BY inbound_delivery.id DESC LIMIT ? OFFSET ?",
+            (account_id, *values, limit, offset),
+        )
+        clock_offset = transaction.clock_offset()
+        found = []
+        for row in rows:
+            header = None if row.subject is None else value_of(HeaderSummary, row)
+            last = transaction.row(
+                f"{_ATTEMPTS.format(conditions='AND inbound_attempt.delivery_id = ?')} "
+                "ORDER BY number DESC LIMIT 1",
+                (account_id, row.id),
+            )
+            found.append(
+                ListedDelivery(
+                    _delivery_of(row, clock_offset),
+                    header,
+                    None if last is None else _attempt_of(last),
+                )
+            )
+        return found
+
+    @frees_space
+    @write
+    def forget_mails(self, transaction: Transaction, before: Instant, limit: int) -> int:
+        """Delete at most ``limit`` mails that are too old or too many; return their number."""
+        found = transaction.rows(_EXCESS, (MOST_MAILS, MOST_OCTETS, before, limit))
+        return _delete_mails(transaction, found)
+
+    @frees_space
+    @write
+    def forget_attempts(self, transaction: Transaction, limit: int) -> int:
+        """Delete at most ``limit`` attempts and answers that are too many; return their number."""
+        attempts = transaction.rows(_RANKED_ATTEMPTS.format(octets="1"), (MOST_ATTEMPTS, limit))
+        for row in attempts:
+            transaction.execute(
+                "DELETE FROM inbound_attempt WHERE delivery_id = ? AND number = ?",
+                (row.delivery_id, row.number),
+            )
+        answers = transaction.rows(
+            _RANKED_ATTEMPTS.format(octets="LENGTH(answer)"), (MOST_ANSWERS, limit)
+        )
+        for row in answers:
+            transaction.execute(
+                "UPDATE inbound_attempt SET answer = ? WHERE delivery_id = ? AND number = ?",
+                (b"", row.delivery_id, row.number),
+            )
+        return len(attempts) + len(answers)
+
+
+def _find_route(
+    transaction: Transaction, account_id: AccountId, route_id: InboundRouteId
+) -> InboundRoute | None:
+    row = transaction.row(
+        f"{_ROUTES} WHERE inbound_route.account_id = ? AND inbound_route.id = ?",
+        (account_id, route_id),
+    )
+    return None if row is None else _route_of(row)
+
+
+def _route_of(row: Row) -> InboundRoute:
+    return value_of(InboundRoute, row, to=row.pattern, user=row.user_name)
+
+
+def _delivery_of(row: Row, offset: int) -> InboundDelivery:
+    due_at = None if row.due_at is None else row.due_at - offset
+    return value_of(
+        InboundDelivery, row, recipients=tuple(json.loads(row.recipients)), due_at=due_at
+    )
+
+
+def _mail_of(row: Row) -> StoredInboundMail:
+    verdicts = Verdicts()
+    if row.verdicts is not None:
+        verdicts = msgspec.json.decode(row.verdicts, type=Verdicts)
+    mail = value_of(
+        InboundMail, row, recipients=tuple(json.loads(row.recipients)), verdicts=verdicts
+    )
+    return StoredInboundMail(mail, row.verdicts is not None, DeliveryId(row.delivery_id))
+
+
+def _attempt_of(row: Row) -> InboundAttempt:
+    return value_of(
+        InboundAttempt,
+        row,
+        request_headers=json.loads(row.request_headers),
+        answer_headers=json.loads(row.answer_headers),
+        answer=bytes(row.answer),
+    )
+
+
+def _conditions(wanted: InboundFilter) -> tuple[str, tuple[Value, ...]]:
+    given = (("route_id", wanted.route_id), ("mail_id", wanted.mail_id))
+    chosen = [(column, value) for column, value in given if value is not None]
+    return "".join(f" AND {column} = ?" for column, _ in chosen), tuple(v for _, v in chosen)
+
+
+def _has_routes(transaction: Transaction, deliveries: Sequence[InboundDelivery]) -> bool:
+    return all(
+        transaction.row("SELECT 1 FROM inbound_route WHERE id = ?", (route_id,)) is not None
+        for route_id in {delivery.route_id for delivery in deliveries}
+    )
+
+
+def _refuse(
+    transaction: Transaction, account_id: AccountId, deliveries: Sequence[InboundDelivery]
+) -> InboundQueueFull | None:
+    ((count,),) = transaction.rows(
+        "SELECT COUNT(*) FROM inbound_delivery WHERE account_id = ? AND state = ?",
+        (account_id, InboundState.WAITING.value),
+    )
+    if count + len(deliveries) <= MOST_WAITING:
+        return None
+    return InboundQueueFull(
+        f"{count} mails of this account wait for their delivery to applications; "
+        f"the maximum is {MOST_WAITING}",
+        1,
+    )
+
+
+def _delete_mails(transaction: Transaction, found: Sequence[Row]) -> int:
+    for row in found:
+        transaction.execute("DELETE FROM inbound_mail WHERE id = ?", (row.id,))
+    delete_unreferenced(transaction, {row.delivery_id for row in found})
+    return len(found)
