@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from mailcheck.api.requests.fields import LONGEST_TASK
 from mailcheck.api.urls import PublicUrls
@@ -94,6 +95,11 @@ def write_options() -> str:
         ]
         head = ("Option", "Default", "Variable", "Meaning")
         sections.append(f"## {section}\n\n{type(options).__doc__}\n\n{table(head, rows)}")
+        sections.extend(
+            _table_of_options(f"{section}.{one.name}", one.described.tables)
+            for one in options_of(options)
+            if one.described.tables is not None
+        )
     words = (
         "The daemon and `mailcheck` read one TOML file (`--config`). Environment variables"
         " override it. A variable contains a TOML value, a word, or words separated by commas."
@@ -103,6 +109,13 @@ def write_options() -> str:
         " other changes need a restart.\n"
     )
     return page("Options", "`mailcheck/config/options.py`", words, *sections)
+
+
+def _table_of_options(name: str, kind: type[Struct]) -> str:
+    """Describe the options of each table of an option."""
+    rows = [_option_row("", one, one.default) for one in options_of(kind)]
+    listed = table(("Option", "Default", "Meaning"), [(row[0], row[1], row[3]) for row in rows])
+    return f"### [[{name}]]\n\n{kind.__doc__}\n\n{listed}"
 
 
 def _option_row(section: str, option: NamedOption, default: Any) -> tuple[str, str, str, str]:

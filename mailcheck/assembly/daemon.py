@@ -96,7 +96,7 @@ def build_daemon(runtime: Runtime, analyse: Analyse | None = None) -> Daemon:
     tests = build_tests(runtime, scoring, slots, analyse or scoring.analyse)
     webhooks = build_webhooks(runtime, mail, accounts.audit)
     inbox = build_inbox(runtime, mail, accounts, slots, scoring.known, webhooks=webhooks.keep)
-    reports = build_reports(runtime, mail.store, accounts.meter, checks)
+    reports = build_reports(runtime, mail.store, accounts, checks)
     receiver = build_receiver(runtime, mail, accounts.log_in, tests, reports)
     watches = build_watches(runtime, checks, receiver, webhooks.receivers, reports.failing.topics)
     heartbeat = Heartbeat(

@@ -78,6 +78,7 @@ def named_accounts(config: Config) -> tuple[tuple[str, str], ...]:
         "[oidc] roles": [parse_group_role(role).project for role in config.oidc.roles],
         "[alerts] allow_recipients": parse_recipients(config.alerts.allow_recipients),
         "[release] allow_recipients": parse_recipients(config.release.allow_recipients),
+        "[reports] mailboxes": [mailbox.account for mailbox in config.reports.mailboxes],
         "[accounts] bootstrap": [ACCOUNT_NAME] if config.accounts.bootstrap else [],
     }
     return tuple(

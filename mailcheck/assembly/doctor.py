@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +24,7 @@ from mailcheck.checks.findings import Finding
 from mailcheck.checks.findings_table import make_finding
 from mailcheck.checks.hosts.own_zone import OwnZone
 from mailcheck.config.options import SELF_SIGNED, Config, InboxOptions
+from mailcheck.core.domains.report_mailboxes import MailboxState
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.identifiers import KEY_FILE, PASSWORD_FILE
 from mailcheck.core.memory.instruments import RedisFigures
@@ -43,6 +44,7 @@ from mailcheck.operations.doctor import (
     examine_own_zone,
     judge_backup,
     judge_blocklists,
+    judge_mailboxes,
     judge_outbound_port,
     judge_root,
     judge_silent_spamd,
@@ -86,6 +88,10 @@ async def examine_company(config: Config, reactor: Any) -> list[Finding]:
     return await examine_company(company_rules(options), options.issuer, provider, redirect)
 
 
+FindMailboxes = Callable[[Sequence[str]], Awaitable[Mapping[str, MailboxState]]]
+"""Returns what daemons have recorded about mailboxes, by their ids."""
+
+
 class DoctorParts(NamedTuple):
     """The parts that the doctor examines. Nothing is queried before it examines."""
 
@@ -93,6 +99,7 @@ class DoctorParts(NamedTuple):
     reactor: Any
     checks: Checks
     probes: Probes
+    find_mailboxes: FindMailboxes
 
     @property
     def _config(self) -> Config:
@@ -142,6 +149,8 @@ class DoctorParts(NamedTuple):
             examiners[COMPANY] = partial(examine_company, self._config, self.reactor)
         if self._config.milter.listen:
             examiners["milter"] = self._milter
+        if self._config.reports.mailboxes:
+            examiners["mailboxes"] = self._mailboxes
         if self._config.rspamd.url:
             examiners["rspamd"] = self._rspamd
         if self._config.cluster.redis:
@@ -206,6 +215,17 @@ class DoctorParts(NamedTuple):
                 make_finding("doctor.rspamd.silent", url=self._config.rspamd.url, failure=failure)
             ]
         return []
+
+    async def _mailboxes(self) -> Iterable[Finding]:
+        # Imported here, since few daemons fetch reports.
+        from mailcheck.assembly.report_mailboxes import report_mailboxes
+
+        mailboxes = report_mailboxes(self._config)
+        try:
+            states = await self.find_mailboxes([mailbox.id for mailbox in mailboxes])
+        except StoreUnavailable as failure:
+            return [undetermined_finding("mailboxes", f"The database is not available: {failure}.")]
+        return judge_mailboxes(mailboxes, states)
 
     async def _milter(self) -> Iterable[Finding]:
         found = []

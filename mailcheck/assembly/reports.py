@@ -3,18 +3,20 @@
 from msgspec import Struct
 from twisted.application.service import Service
 
+from mailcheck.assembly.accounts import AccountParts
 from mailcheck.assembly.checks import Checks
 from mailcheck.assembly.cluster import share_work
 from mailcheck.assembly.deployment import own_domains, public_url
+from mailcheck.assembly.report_mailboxes import build_fetching, fetching_services
 from mailcheck.assembly.runtime import Runtime
 from mailcheck.assembly.scoring import scoring_settings
 from mailcheck.config.options import Config, InboxOptions
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import ReportRetention, retention_service
 from mailcheck.daemon.services import LeasedWorkService
-from mailcheck.operations.accounts.authenticate import RequestMeter
 from mailcheck.operations.reports.all_operations import ReportOperations
 from mailcheck.operations.reports.decide_senders import DecideSenders
+from mailcheck.operations.reports.fetch_reports import FetchReports
 from mailcheck.operations.reports.find_failing_senders import FindFailingSenders
 from mailcheck.operations.reports.import_reports import ImportReports
 from mailcheck.operations.reports.ingest_reports import IngestReports
@@ -40,14 +42,16 @@ class ReportParts(Struct, frozen=True):
     store: ReportStore
     runner: IngestReports
     mail: ReceiveReports
+    fetching: FetchReports
     failing: FindFailingSenders
     operations: ReportOperations
 
 
 def build_reports(
-    runtime: Runtime, inboxes: MailStore, meter: RequestMeter, checks: Checks
+    runtime: Runtime, inboxes: MailStore, accounts: AccountParts, checks: Checks
 ) -> ReportParts:
     """Build the operations on reports."""
+    meter = accounts.meter
     config, workers, clock_and_randomness = (
         runtime.config,
         runtime.workers,
@@ -94,7 +98,8 @@ def build_reports(
     )
     mail = ReceiveReports(inboxes, look, own_domains(config))
     failing = FindFailingSenders(reported, runtime.now)
-    return ReportParts(store, runner, mail, failing, operations)
+    fetching = build_fetching(runtime, accounts.keep, operations.importing)
+    return ReportParts(store, runner, mail, fetching, failing, operations=operations)
 
 
 def report_services(runtime: Runtime, reports: ReportParts) -> list[Service]:
@@ -102,6 +107,7 @@ def report_services(runtime: Runtime, reports: ReportParts) -> list[Service]:
     clock, retention = runtime.clock, ReportRetention(reports.store, runtime.now)
     return [
         LeasedWorkService(reports.runner),
+        *fetching_services(runtime, reports.fetching),
         PeriodicService("looking for reports", LOOK_INTERVAL, reports.runner.poll, clock),
         retention_service("retention of reports", FORGETTING_INTERVAL, retention.sweep, clock),
     ]

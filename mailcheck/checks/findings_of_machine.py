@@ -128,6 +128,12 @@ _FIXED_ROWS = (
         " installed in the same environment.", _WARNING,
         advice="Run pip uninstall mailcheck, then install the wheel again: pip install"
         " --force-reinstall --no-deps dist/mailcheck_daemon-*.whl. Restart the daemon."),
+    Row("doctor.mailboxes.failing", None, "A mailbox with reports cannot be read",
+        "No reports are fetched from {mailbox}: {problem}", _WARNING,
+        advice="Correct its table [[reports.mailboxes]]. `mailcheck reload` tries again at once."),
+    Row("doctor.mailboxes.new", None, "A mailbox with reports was not read yet",
+        "The mailbox {mailbox} was not read yet.", _NOTE,
+        advice="Start the daemon, or let `mailcheck reload` apply the configuration."),
     Row("doctor.milter.silent", None, "The milter endpoint does not answer",
         "The milter endpoint {text} does not answer.", _WARNING,
         advice="Start the daemon, or correct [milter] listen."),
@@ -155,7 +161,7 @@ _FIXED_ROWS = (
 TOPICS = (
     "resolver", "dns", "port-in", "port-out", "blocklists", "spamd", "clock", "disk", "rights",
     "database", "certificate", "redis", "backup", "milter",
-    "rspamd", "installation", "company",
+    "rspamd", "installation", "company", "mailboxes",
 )
 """Topics that the doctor checks."""
 # fmt: on

@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mailcheck.api.domains.doctor import render_diagnosis, worst_health
@@ -10,15 +10,19 @@ from mailcheck.api.shapes import as_json
 from mailcheck.assembly.checks import CheckRuntime, build_checks, open_resolvers
 from mailcheck.assembly.doctor import DoctorParts
 from mailcheck.assembly.probes import Probes
+from mailcheck.assembly.runtime import Runtime
 from mailcheck.checks.findings import Finding, RecordToPublish
 from mailcheck.checks.hosts.own_zone import list_zone_records
 from mailcheck.checks.proofs import proof_of
 from mailcheck.cli.access.reactor_commands import CountedLookups, set_async_command
+from mailcheck.cli.access.store_access import with_store
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED
 from mailcheck.cluster.local import LocalCluster
+from mailcheck.core.domains.report_mailboxes import MailboxState
 from mailcheck.daemon.wall_clock import of_the_system
 from mailcheck.operations.doctor import Examination, Health
+from mailcheck.store.domains.report_mailbox_store import ReportMailboxStore
 
 STATUSES = {
     Health.FINE: EXIT_FINE,
@@ -49,8 +53,15 @@ async def examine(options: argparse.Namespace, console: Console, reactor: Any) -
     runtime = CheckRuntime(
         config, clock_and_randomness, resolvers, probes, cluster, persistent_state=cluster
     )
+
+    async def find_mailboxes(mailbox_ids: Sequence[str]) -> Mapping[str, MailboxState]:
+        async def find(opened: Runtime) -> Mapping[str, MailboxState]:
+            return await ReportMailboxStore(opened.engine).states(mailbox_ids)
+
+        return with_store(config, find)
+
     try:
-        parts = DoctorParts(runtime, reactor, build_checks(runtime), probes)
+        parts = DoctorParts(runtime, reactor, build_checks(runtime), probes, find_mailboxes)
         if options.dns:
             return _print_zone(list_zone_records(parts.expected_zone()), console)
         found = await parts.build().examine()

@@ -1,8 +1,11 @@
 """Renders `etc/mailcheck.toml`: all options with their defaults, commented out."""
 
 import json
+from collections.abc import Iterator
 from textwrap import wrap
 from typing import Any
+
+from msgspec import Struct
 
 from mailcheck.config.options import Config, options_of
 from mailcheck.config.reading import FILE_SUFFIX, variable_name
@@ -32,7 +35,18 @@ def render_example() -> str:
             parts.extend(f"# {line}\n" for line in ["", *wrap(text, 92)])
             value = _render(getattr(options, option.name))
             parts.append(f"#{option.name} = {value}  # {variable_name(section, option.name)}\n")
+            if option.described.tables is not None:
+                parts.extend(_list_options(f"{section}.{option.name}", option.described.tables))
     return "".join(parts).replace("# \n", "\n")
+
+
+def _list_options(name: str, kind: type[Struct]) -> Iterator[str]:
+    """Describe the options of a table, without a line that could be uncommented by itself."""
+    yield f"#\n# Options of a table [[{name}]] with their defaults:\n"
+    for option in options_of(kind):
+        twin = f", or {option.name}{FILE_SUFFIX}" if option.described.is_secret else ""
+        yield f"#\n#   {option.name} = {_render(option.default)}{twin}\n"
+        yield from (f"#     {line}\n" for line in wrap(option.described.text, 88))
 
 
 def _render(value: Any) -> str:

@@ -18,6 +18,7 @@ AUTO = "auto"
 class Option(Struct, frozen=True):
     """The description of an option. A secret one can also be read from a file, ``<name>_file``.
 
+    ``tables``: each item of the option is a table with the options of this class.
     ``is_number_too``: the option accepts an integer as well as a word.
     ``is_reloadable``: a reload applies a change; otherwise, it takes effect at the next start.
     """
@@ -26,6 +27,7 @@ class Option(Struct, frozen=True):
     lowest: float | None = None
     highest: float | None = None
     choices: tuple[str, ...] = ()
+    tables: type[Struct] | None = None
     is_secret: bool = False
     is_number_too: bool = False
     is_reloadable: bool = False
@@ -846,8 +848,75 @@ class ReleaseOptions(Struct, frozen=True):
     ] = 20
 
 
+class MailboxOptions(Struct, frozen=True):
+    """A mailbox with reports, on an IMAP server or in a Maildir."""
+
+    account: Annotated[str, Option("Account or project that gets the reports.")] = ""
+    imap: Annotated[
+        str,
+        Option(
+            "IMAP server: host:port, such as imap.gmail.com:993. It may be in a private network."
+        ),
+    ] = ""
+    tls: Annotated[
+        str,
+        Option(
+            "implicit: TLS from the first byte (port 993). starttls: TLS after STARTTLS (port 143)."
+            " none: no TLS, for a server on this machine only.",
+            choices=("implicit", "starttls", "none"),
+        ),
+    ] = "implicit"
+    user: Annotated[str, Option("User name, often the mail address.")] = ""
+    password: Annotated[str, Option("Password, or app password.", is_secret=True)] = ""
+    token_url: Annotated[
+        str,
+        Option(
+            "Token endpoint of OAuth 2.0, for XOAUTH2 instead of a password: "
+            "https://oauth2.googleapis.com/token, or "
+            "https://login.microsoftonline.com/<tenant>/oauth2/v2.0/token."
+        ),
+    ] = ""
+    client_id: Annotated[str, Option("Client id at the token endpoint.")] = ""
+    client_secret: Annotated[
+        str, Option("Client secret at the token endpoint.", is_secret=True)
+    ] = ""
+    refresh_token: Annotated[
+        str,
+        Option(
+            "Refresh token of the user. Empty: client credentials are used. A new refresh token in "
+            "an answer of the token endpoint is stored in the database and used from then on.",
+            is_secret=True,
+        ),
+    ] = ""
+    scope: Annotated[
+        str,
+        Option(
+            "Scope to request, such as https://outlook.office365.com/.default. Empty: none is sent."
+        ),
+    ] = ""
+    folder: Annotated[str, Option("Folder of the IMAP server that is read.")] = "INBOX"
+    maildir: Annotated[
+        str, Option("Path of a Maildir (a folder with cur, new and tmp), instead of imap.")
+    ] = ""
+    then: Annotated[
+        str,
+        Option(
+            "What happens to a mail whose reports are stored. mark: it is marked as read. move: it "
+            "is moved to move_to. leave: it stays as it is. Other mails stay as they are, and no "
+            "mail is deleted.",
+            choices=("mark", "move", "leave"),
+        ),
+    ] = "mark"
+    move_to: Annotated[
+        str, Option("Folder of the IMAP server, or path of a Maildir, for then = move.")
+    ] = ""
+    every_minutes: Annotated[
+        int, Option("Minutes between two looks into the mailbox.", lowest=1, highest=1_440)
+    ] = 10
+
+
 class ReportsOptions(Struct, frozen=True):
-    """Failure reports and complaints, which are about one mail each."""
+    """Reports of receivers: which are fetched, and what is stored of reports about one mail."""
 
     keep_mail: Annotated[
         bool,
@@ -857,6 +926,16 @@ class ReportsOptions(Struct, frozen=True):
             "service. false: only domains, addresses of servers, campaigns and results."
         ),
     ] = False
+    mailboxes: Annotated[
+        tuple[MailboxOptions, ...],
+        Option(
+            "Mailboxes from which reports are fetched, each for an account or a project whose name "
+            "is reserved. Each is a table that begins with [[reports.mailboxes]]: see "
+            "docs/how-to/fetch-reports.md.",
+            tables=MailboxOptions,
+            is_reloadable=True,
+        ),
+    ] = ()
 
 
 class DeliverabilityOptions(Struct, frozen=True):

@@ -175,6 +175,8 @@ def _checked(value: Any, option: NamedOption, where: str) -> Any:
     :raises ConfigError: the value has another type, or is out of range.
     """
     default = option.default
+    if option.described.tables is not None:
+        return _checked_tables(value, option.name, option.described.tables, where)
     if isinstance(default, tuple):
         return _checked_words(value, option, where)
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
@@ -214,6 +216,39 @@ def _checked_words(value: Any, option: NamedOption, where: str) -> tuple[str, ..
     if not all(isinstance(word, str) for word in words):
         raise ConfigError(f"{where}: {option.name} must be a list of strings, not {value!r}")
     return tuple(words)
+
+
+def _checked_tables(value: Any, name: str, kind: type[Struct], where: str) -> tuple[Struct, ...]:
+    """Return a list of tables as structs.
+
+    :raises ConfigError: it is not such a list, or a table has an unknown or a wrong option.
+    """
+    if not isinstance(value, list) or not all(isinstance(table, dict) for table in value):
+        raise ConfigError(f"{where}: {name} must be a list of tables, not {value!r}")
+    return tuple(
+        _checked_table(table, kind, f"{where}: {name}, table {number}")
+        for number, table in enumerate(value, 1)
+    )
+
+
+def _checked_table(table: Mapping[str, Any], kind: type[Struct], where: str) -> Struct:
+    options = list(options_of(kind))
+    values, left = {}, set(table)
+    for option in options:
+        names = [option.name]
+        if option.described.is_secret:
+            names.append(option.name + FILE_SUFFIX)
+        found = [name for name in names if name in table]
+        if len(found) > 1:
+            raise ConfigError(f"{where}: set either {names[0]} or {names[1]}, not both")
+        for name in found:
+            setting = _Setting(table[name], where, is_file=name != option.name)
+            values[option.name] = setting.read(option)
+            left.discard(name)
+    for unknown in sorted(left):
+        known = [option.name for option in options]
+        raise ConfigError(f"{where} has no option {unknown}; {_explain_option(unknown, known)}")
+    return kind(**values)
 
 
 class _TomlFile:

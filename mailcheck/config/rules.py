@@ -8,7 +8,14 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from mailcheck.cluster.redis_address import parse_redis_address
-from mailcheck.config.options import SELF_SIGNED, AlertOptions, Config, ReleaseOptions
+from mailcheck.config.options import (
+    SELF_SIGNED,
+    AlertOptions,
+    Config,
+    MailboxOptions,
+    ReleaseOptions,
+    options_of,
+)
 from mailcheck.core.addresses import is_domain_name, parse_plain_address
 from mailcheck.core.domains.domain_names import origin_of
 from mailcheck.core.errors import InvalidParameter
@@ -58,6 +65,7 @@ def find_problem(config: Config) -> Problem | None:
         _check_webhooks(config),
         _check_alerts(config),
         _check_release(config),
+        _check_mailboxes(config),
     )
     return next(problems, None)
 
@@ -267,6 +275,84 @@ def _check_release(config: Config) -> Iterator[Problem]:
         yield "release", "relay", "requires sender, the address that gets the bounces"
     if not release.allow_recipients:
         yield "release", "relay", "requires allow_recipients; without it, no mail can be released"
+
+
+def _check_mailboxes(config: Config) -> Iterator[Problem]:
+    seen: dict[tuple[str, ...], int] = {}
+    for number, mailbox in enumerate(config.reports.mailboxes, 1):
+        rule = _check_maildir if mailbox.maildir else _check_imap_mailbox
+        for problem in (*_check_any_mailbox(mailbox), *rule(mailbox)):
+            yield "reports", "mailboxes", f"table {number}: {problem}"
+        place = (mailbox.imap, mailbox.user, mailbox.folder, mailbox.maildir)
+        if (first := seen.setdefault(place, number)) != number:
+            yield "reports", "mailboxes", f"table {number}: is the mailbox of table {first}"
+
+
+def _check_any_mailbox(mailbox: MailboxOptions) -> Iterator[str]:
+    if not mailbox.account:
+        yield "account is empty; write the account or the project that gets the reports"
+    if bool(mailbox.imap) == bool(mailbox.maildir):
+        yield "set either imap or maildir"
+    if (mailbox.then == "move") != bool(mailbox.move_to):
+        yield "then = move requires move_to, and only then it has a meaning"
+
+
+def _check_maildir(mailbox: MailboxOptions) -> Iterator[str]:
+    given = [
+        option.name
+        for option in options_of(mailbox)
+        if option.name in _OF_IMAP and getattr(mailbox, option.name) != option.default
+    ]
+    if given:
+        yield f"{given[0]} is not an option of a Maildir; omit it"
+    if mailbox.then == "leave":
+        yield "then = leave is not possible in a Maildir; set mark or move"
+    for name, path in (("maildir", mailbox.maildir), ("move_to", mailbox.move_to)):
+        if path and not path.startswith("/"):
+            yield f"{name} {path!r} is not an absolute path"
+    if mailbox.maildir == mailbox.move_to:
+        yield "move_to is the Maildir itself"
+
+
+_OF_IMAP = frozenset(
+    (
+        *("tls", "user", "password", "folder"),
+        *("token_url", "client_id", "client_secret", "refresh_token", "scope"),
+    )
+)
+"""The options of a mailbox that a Maildir does not have."""
+
+
+def _check_imap_mailbox(mailbox: MailboxOptions) -> Iterator[str]:
+    try:
+        host, _ = parse_relay(mailbox.imap)
+    except ValueError as error:
+        yield f"imap {mailbox.imap!r}: {error}"
+        return
+    address = parse_ip_address(host)
+    is_near = host == "localhost" or (address is not None and address.is_loopback)
+    if mailbox.tls == "none" and not is_near:
+        yield "tls = none is for a server on this machine, since passwords must be encrypted"
+    if not mailbox.user:
+        yield "requires user"
+    if bool(mailbox.password) == bool(mailbox.token_url):
+        yield "set either password (or password_file) or token_url"
+    for name in ("user", "password", "folder", "move_to"):
+        if not getattr(mailbox, name).isprintable():
+            yield f"{name} contains a control character"
+    if mailbox.folder == mailbox.move_to:
+        yield "move_to is the folder itself"
+    if mailbox.token_url:
+        yield from _check_grant(mailbox)
+
+
+def _check_grant(mailbox: MailboxOptions) -> Iterator[str]:
+    if not is_safe_url(mailbox.token_url):
+        yield f"token_url {mailbox.token_url!r} is not an https URL"
+    if not mailbox.client_id:
+        yield "token_url requires client_id"
+    if not mailbox.client_secret and not mailbox.refresh_token:
+        yield "token_url requires client_secret, refresh_token or both"
 
 
 def _is_own_listener(config: Config, relay: str) -> bool:

@@ -16,6 +16,7 @@ from mailcheck.checks.findings import Finding, Severity, worst
 from mailcheck.checks.findings_table import advice_of, make_finding
 from mailcheck.checks.hosts.own_zone import OwnZone, evaluate_own_zone
 from mailcheck.checks.proofs import Outcome, Proofs
+from mailcheck.core.domains.report_mailboxes import MailboxState, ReportMailbox
 from mailcheck.operations.backups import HOUR, Backup, is_overdue
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.dns_evaluation import DnsEvaluator
@@ -161,6 +162,23 @@ def judge_blocklists(asked: Mapping[str, Sequence[ZoneHealth]]) -> list[Finding]
             )
         ]
     return []
+
+
+def judge_mailboxes(
+    mailboxes: Sequence[ReportMailbox], states: Mapping[str, MailboxState]
+) -> list[Finding]:
+    """Judge what daemons have recorded about the mailboxes that reports are fetched from."""
+    found = []
+    for mailbox in mailboxes:
+        state = states.get(mailbox.id)
+        if state is not None and state.problem:
+            problem = state.problem
+            found.append(
+                make_finding("doctor.mailboxes.failing", mailbox=mailbox.name, problem=problem)
+            )
+        elif state is None or state.succeeded_at is None:
+            found.append(make_finding("doctor.mailboxes.new", mailbox=mailbox.name))
+    return found
 
 
 def judge_backup(newest: Backup | None, folder: Path, every: float, now: float) -> list[Finding]:

@@ -19,12 +19,14 @@ class ProviderUnusable(Exception):
 class ProviderRefused(Exception):
     """The provider has answered with an error. The message is for the log.
 
-    ``error`` is the error code of OAuth (RFC 6749 5.2), or empty.
+    ``error`` is the error code of OAuth (RFC 6749 5.2), or empty. ``description`` is the
+    provider's text for developers, which may be empty.
     """
 
-    def __init__(self, problem: str, error: str = "") -> None:
+    def __init__(self, problem: str, error: str = "", description: str = "") -> None:
         super().__init__(problem)
         self.error = error
+        self.description = description
 
 
 class Visited(NamedTuple):
@@ -34,7 +36,22 @@ class Visited(NamedTuple):
     location: str
 
 
-class IdentityProvider(Protocol):
+class TokenEndpoint(Protocol):
+    """Sends forms to a token endpoint of OAuth 2.0. Answers are bounded in size and time."""
+
+    def post(
+        self, url: str, form: Mapping[str, str], user: tuple[str, str] | None
+    ) -> Deferred[JsonObject]:
+        """Send a form, and return the JSON object of the answer.
+
+        :param user: name and password of HTTP Basic authentication (RFC 6749 2.3.1).
+        :raises ProviderSilent: there is no answer, or the provider has a fault.
+        :raises ProviderUnusable: the answer is not that of a provider.
+        :raises ProviderRefused: the answer is an error.
+        """
+
+
+class IdentityProvider(TokenEndpoint, Protocol):
     """Sends requests to the provider. Answers are bounded in size and time."""
 
     def get(self, url: str, token: str = "") -> Deferred[JsonObject]:
@@ -50,15 +67,4 @@ class IdentityProvider(Protocol):
 
         :raises ProviderSilent: there is no answer.
         :raises ProviderUnusable: the certificate is not that of the provider.
-        """
-
-    def post(
-        self, url: str, form: Mapping[str, str], user: tuple[str, str] | None
-    ) -> Deferred[JsonObject]:
-        """Send a form, and return the JSON object of the answer.
-
-        :param user: name and password of HTTP Basic authentication (RFC 6749 2.3.1).
-        :raises ProviderSilent: there is no answer, or the provider has a fault.
-        :raises ProviderUnusable: the answer is not that of a provider.
-        :raises ProviderRefused: the answer is an error.
         """

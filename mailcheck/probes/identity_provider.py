@@ -149,8 +149,13 @@ def _read(url: str, status: int, body: bytes) -> JsonObject:
     if status < 400 and (status != 200 or not isinstance(found, dict)):
         raise ProviderUnusable(f"{url}: status {status} without a JSON object")
     if status != 200:
-        named = found.get("error") if isinstance(found, dict) else None
-        error = named[:100] if isinstance(named, str) else ""
-        raise ProviderRefused(f"{url}: status {status}, error {error!r}", error)
+        error, description = _text(found, "error", 100), _text(found, "error_description", 300)
+        raise ProviderRefused(f"{url}: status {status}, error {error!r}", error, description)
     answer: JsonObject = found
     return answer
+
+
+def _text(found: object, name: str, most: int) -> str:
+    """Return the beginning of a text in an error, or an empty string."""
+    named = found.get(name) if isinstance(found, dict) else None
+    return named[:most] if isinstance(named, str) else ""

@@ -352,6 +352,8 @@ def every_option() -> Iterator[tuple[str, NamedOption]]:
 
 def another_value(option: NamedOption) -> Any:
     """Return a value that differs from the default."""
+    if option.described.tables is not None:
+        return (option.described.tables(),)
     if isinstance(option.default, bool):
         return not option.default
     if isinstance(option.default, int | float):

@@ -196,7 +196,9 @@ def _domain_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
             _renderer=renderer,
         ).pages(),
         *BlocklistPages(checks.blocklists, budget, turns, daemon.slots, frame).pages(),
-        *ReportsPages(reports, budget, turns, frame, renderer).pages(),
+        *ReportsPages(
+            reports, daemon.reports.fetching, budget, turns, frame, _renderer=renderer
+        ).pages(),
         *TrafficPages(daemon.traffic.show, renderer).pages(),
         *HistoryPages(watches, budget, turns, frame, renderer).pages(),
         *OldDomainPages(watches, frame).pages(),
@@ -237,7 +239,8 @@ def _doctor(daemon: Daemon) -> Doctor:
     alone = LocalCluster(reactor)
     plain, clock_and_randomness = runtime.resolvers.plain, runtime.clock_and_randomness
     probes = Probes(runtime.config, reactor, clock_and_randomness, plain, alone)
-    return DoctorParts(runtime, reactor, daemon.checks, probes).build()
+    find_mailboxes = daemon.reports.fetching.store.states
+    return DoctorParts(runtime, reactor, daemon.checks, probes, find_mailboxes).build()
 
 
 def _inbox_pages(daemon: Daemon, show: ShowMessage, renderer: Renderer) -> list[Page]:

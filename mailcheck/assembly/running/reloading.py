@@ -27,6 +27,7 @@ from mailcheck.assembly.deployment import (
 )
 from mailcheck.assembly.inbox import default_quota
 from mailcheck.assembly.ops import Certificates, Environment, load_offered, log_renderer
+from mailcheck.assembly.report_mailboxes import report_mailboxes
 from mailcheck.config.options import Config
 from mailcheck.config.reading import ConfigError
 from mailcheck.config.reloading import Merged, merge_config, named
@@ -114,6 +115,7 @@ class Reloading(NamedTuple):
         self._change_checks(merged.config)
         self._change_accounts(merged)
         self._change_receivers(merged)
+        self._change_mailboxes(merged)
         self._change_servers(merged.config)
         change_log(self.environment, merged.config)
         return tell(ReloadReport(tuple(dict.fromkeys(changed)), merged.waiting))
@@ -145,6 +147,11 @@ class Reloading(NamedTuple):
         if any(name.startswith(("[webhooks]", "[alerts]")) for name in merged.changed):
             self.daemon.runtime.receivers.change(merged.config)
             self.daemon.webhooks.deliver.reconnect()
+            self.missing.look()
+
+    def _change_mailboxes(self, merged: Merged) -> None:
+        if named("reports", "mailboxes") in merged.changed:
+            self.daemon.reports.fetching.change(report_mailboxes(merged.config))
             self.missing.look()
 
     def _change_servers(self, config: Config) -> None:

@@ -28,6 +28,7 @@ from mailcheck.core.errors import InvalidParameter
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.reports.all_operations import ReportOperations
 from mailcheck.operations.reports.decide_senders import parse_sender
+from mailcheck.operations.reports.fetch_reports import FetchReports
 from mailcheck.operations.reports.offer_records import RecordOffer
 from mailcheck.operations.reports.show_reports import width_of_days
 from mailcheck.operations.semaphores import CheckSlots
@@ -75,6 +76,7 @@ class ReportsPages(Struct, frozen=True):
     """The tab of the reports about a domain, and the page of all received reports."""
 
     _reports: ReportOperations
+    _fetching: FetchReports
     _budget: CheckBudget
     _turns: CheckSlots
     _frame: DomainFrame
@@ -206,6 +208,7 @@ class ReportsPages(Struct, frozen=True):
             kind=kind,
             kinds=KINDS,
             states=STATES,
+            mailboxes=await self._fetching.of_account(visit.account.name),
         )
 
     async def delete_one(self, visit: Visit) -> Reply:
