@@ -51,7 +51,6 @@ def build_reports(
     runtime: Runtime, inboxes: MailStore, accounts: AccountParts, checks: Checks
 ) -> ReportParts:
     """Build the operations on reports."""
-    meter = accounts.meter
     config, workers, clock_and_randomness = (
         runtime.config,
         runtime.workers,
@@ -81,7 +80,7 @@ def build_reports(
     reported = ReportedMail(store, senders, decide, workers.analysis)
     operations = ReportOperations(
         show,
-        PostReport(inboxes, store, meter, look, clock_and_randomness),
+        PostReport(inboxes, store, accounts.meter, look, clock_and_randomness),
         offer,
         DeleteReports(store, runtime.now),
         decide,

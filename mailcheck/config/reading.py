@@ -224,7 +224,8 @@ def _checked_tables(value: Any, name: str, kind: type[Struct], where: str) -> tu
     :raises ConfigError: it is not such a list, or a table has an unknown or a wrong option.
     """
     if not isinstance(value, list) or not all(isinstance(table, dict) for table in value):
-        raise ConfigError(f"{where}: {name} must be a list of tables, not {value!r}")
+        # The value is left out of the message, since it may contain a password.
+        raise ConfigError(f"{where}: {name} must be a list of tables, each with double brackets")
     return tuple(
         _checked_table(table, kind, f"{where}: {name}, table {number}")
         for number, table in enumerate(value, 1)

@@ -96,7 +96,7 @@ MEANINGS = (
         "that IMAP is on for it (Set-CASMailbox -ImapEnabled $true).",
     ),
 )
-"""Answers of Microsoft 365, and what they mean. The first one that is found counts."""
+"""Answers of Microsoft 365 with their meanings. The first match counts."""
 
 _READ = "utf-8", "replace"
 
@@ -330,7 +330,7 @@ class OpenFolder:
     async def _learn(self) -> None:
         """Ask for the capabilities, which STARTTLS and a log-in change."""
         asking = self._client.getCapabilities(useCache=0)
-        self._capabilities = await self._do("The server does not say what it can do", asking)
+        self._capabilities = await self._do("The capabilities of the server are unknown", asking)
 
     async def _find_prefix(self) -> str:
         """Return the prefix of personal folders, such as ``INBOX.`` (RFC 9051 6.3.10)."""

@@ -71,7 +71,7 @@ class OpenMaildir:
         await self._threads.run(partial(_finish, self._mailbox, keys))
 
     async def close(self) -> None:
-        """Close it. There is nothing to close."""
+        """Close it, which has no effect."""
 
 
 def _list_unread(mailbox: ReportMailbox) -> list[Path]:
@@ -129,7 +129,7 @@ def _read(path: Path) -> bytes:
 
 
 def _finish(mailbox: ReportMailbox, keys: Sequence[str]) -> None:
-    """Give each mail the flag S, in its Maildir or in that of ``move_to``."""
+    """Add the flag S to each mail, in its Maildir or in the Maildir of ``move_to``."""
     to = Path(mailbox.move_to if mailbox.then is Then.MOVE else mailbox.maildir) / "cur"
     for key in keys:
         path = Path(key)

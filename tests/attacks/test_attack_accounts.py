@@ -11,7 +11,13 @@ from twisted.internet.testing import MemoryReactor
 from twisted.logger import capturedLogs, formatEvent
 
 from mailcheck.assembly.deployment import named_accounts
-from mailcheck.config.options import AlertOptions, Config, WebhookOptions, options_of
+from mailcheck.config.options import (
+    AlertOptions,
+    Config,
+    MailboxOptions,
+    WebhookOptions,
+    options_of,
+)
 from mailcheck.core.audit import Actor
 from mailcheck.core.errors import AccountNameTaken
 from mailcheck.daemon.reserved_names import MissingAccounts
@@ -115,6 +121,7 @@ NAMED = {
     "webhooks.allow": ("in-webhooks=10.0.0.0/8",),
     "alerts.allow_recipients": ("in-alerts=@example.org", "*=a@example.org"),
     "release.allow_recipients": ("in-release=@example.org",),
+    "reports.mailboxes": (MailboxOptions("in-reports", maildir="/nowhere"),),
     "milter.project": "in-milter",
     "mailpit.project": "in-mailpit",
     "oidc.roles": ("staff=in-oidc:editor",),

@@ -301,7 +301,9 @@ def test_connections_to_port_25(port: OutboundPort, expected: str | None) -> Non
     checks, clock = house.assembly.checks, house.clock
     clock_and_randomness = house.assembly.runtime.clock_and_randomness
     network = Network(config, clock, clock_and_randomness, house.zone, LocalCluster(clock))
-    found = run(DoctorParts(house.assembly.runtime, clock, checks, network).build().examine())
+    find_mailboxes = house.assembly.reports.fetching.store.states
+    parts = DoctorParts(house.assembly.runtime, clock, checks, network, find_mailboxes)
+    found = run(parts.build().examine())
     (findings,) = [one.findings for one in found if one.topic == "port-out"]
     assert [finding.id for finding in findings] == ([expected] if expected else [])
 

@@ -32,6 +32,7 @@ from mailcheck.store.accounts.webhook_store import WebhookStore
 from mailcheck.store.content_store import ContentStore
 from mailcheck.store.deliverability_store import DeliverabilityStore
 from mailcheck.store.domains.local_state import SqlMemory, SqlRateCounters, SqlSelectors
+from mailcheck.store.domains.report_mailbox_store import ReportMailboxStore
 from mailcheck.store.domains.report_store import ReportStore
 from mailcheck.store.domains.sender_store import SenderStore
 from mailcheck.store.domains.traffic_store import TrafficStore
@@ -82,6 +83,7 @@ class Stores:
     watches: WatchStore
     traffic: TrafficStore
     reports: ReportStore
+    report_mailboxes: ReportMailboxStore
     senders: SenderStore
 
 
@@ -198,5 +200,6 @@ def stores_on(engine: DatabaseEngine) -> Stores:
         watches=WatchStore(engine),
         traffic=TrafficStore(engine),
         reports=ReportStore(engine),
+        report_mailboxes=ReportMailboxStore(engine),
         senders=SenderStore(engine),
     )

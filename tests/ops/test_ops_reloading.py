@@ -150,6 +150,14 @@ NETWORK = ip_network("192.0.2.0/24")
 CHANGES = [
     Change("inbox.max_messages", "7", 7, lambda one: quota(one).max_messages),
     Change("inbox.max_bytes", "7", 7, lambda one: quota(one).max_bytes),
+    Change(
+        "reports.mailboxes",
+        '[{account = "first", maildir = "/mail"}]',
+        ["/mail"],
+        lambda one: [
+            mailbox.name for mailbox in run(one.daemon.reports.fetching.of_account("first"))
+        ],
+    ),
     Change("smtp.max_recipients", "700", 700, lambda one: smtp(one).limits.recipients),
     Change("smtp.max_connections", "7", 7, lambda one: one.servers.mail[0].open.limits.in_all),
     Change(

@@ -70,7 +70,7 @@ class ScriptedImap:
         if self._waits_for:
             tag, self._waits_for = self._waits_for, ""
             self.initial_responses.append(line)
-            self._play(tag, next(filter(None, self.script.values()), None) or ["OK done"])
+            self._play(tag, next(filter(None, self.script.values()), ["OK done"]))
             return
         tag, _, command = line.decode("latin-1").partition(" ")
         self.commands.append(command)

@@ -3,6 +3,7 @@
 import json
 from base64 import b64encode
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -31,21 +32,21 @@ TOKEN = "t" * 2_500
 NOWHERE = Place()
 
 
-def opener(server: ScriptedImap, **changes: object) -> ImapMailbox:
+def opener(server: ScriptedImap, **changes: Any) -> ImapMailbox:
     """Return the mailbox of a server."""
     mailbox = replace(MAILBOX, **changes)
     return ImapMailbox(mailbox, lambda: Way(server), Clock(), lambda: NOW)
 
 
 def opened(
-    server: ScriptedImap, token: str = "", place: Place = NOWHERE, **changes: object
+    server: ScriptedImap, token: str = "", place: Place = NOWHERE, **changes: Any
 ) -> OpenFolder:
     """Open the mailbox of a server."""
     folder: OpenFolder = server.run(opener(server, **changes).open(token, place))
     return folder
 
 
-def failure_of(server: ScriptedImap, token: str = "", **changes: object) -> MailboxFailed:
+def failure_of(server: ScriptedImap, token: str = "", **changes: Any) -> MailboxFailed:
     """Return why a mailbox cannot be opened."""
     with pytest.raises(MailboxFailed) as failure:
         opened(server, token, **changes)
@@ -222,7 +223,7 @@ def test_answers(command: str, answers: list[str | None], remedy: Remedy, wait: 
     ("IMAP4rev1", {"then": Then.MOVE, "move_to": "Done"}, "", "cannot move mails"),
 )
 def test_what_a_server_cannot_do(
-    capabilities: str, changes: dict[str, object], token: str, problem: str
+    capabilities: str, changes: dict[str, Any], token: str, problem: str
 ) -> None:
     """The operator learns what the server does not offer."""
     failure = failure_of(ScriptedImap({}, capabilities), token, **changes)

@@ -1,4 +1,4 @@
-"""Mailboxes from which the reports of an account are fetched, and what is known about each."""
+"""Mailboxes from which the reports of an account are fetched, and their states."""
 
 import hashlib
 from enum import StrEnum
@@ -36,7 +36,7 @@ class Tls(StrEnum):
 
 
 class Then(StrEnum):
-    """What happens to a mail whose reports are stored."""
+    """The treatment of a mail whose reports are stored."""
 
     MARK = "mark"
     MOVE = "move"
@@ -89,7 +89,7 @@ class ReportMailbox(Struct, frozen=True):
 
 
 class MailboxState(Struct, frozen=True):
-    """What is known about a mailbox.
+    """The state of a mailbox.
 
     All mails up to ``last_uid`` are read, as long as the server says the same ``uid_validity``
     (RFC 9051 2.3.1.1). ``refresh_token`` replaces the token of the configuration whose digest is
@@ -116,6 +116,6 @@ def digest_token(token: str) -> str:
 
 
 def token_to_use(grant: TokenGrant, state: MailboxState) -> str:
-    """Return the refresh token to use: the newest one that follows from the configured one."""
+    """Return the refresh token to use: the newest that replaces the configured one."""
     is_of_it = state.refresh_origin == digest_token(grant.refresh_token)
     return state.refresh_token if state.refresh_token and is_of_it else grant.refresh_token

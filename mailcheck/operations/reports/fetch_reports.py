@@ -5,8 +5,8 @@ and then the place in the mailbox is stored. A crash in between repeats a batch,
 reports are known. A server that ends the connection after some progress is asked again at once.
 """
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 from twisted.internet.interfaces import IReactorTime
@@ -54,26 +54,18 @@ SHORTEST_LIFE, USUAL_LIFE = 60, 3_600
 
 
 class ImportedMail(NamedTuple):
-    """What a fetched mail contained: whether it is a report, and how many were new."""
+    """The outcome of a fetched mail: whether it is a report, and the number of new reports."""
 
     is_report: bool
     new: int
 
 
-class ImportMails(Protocol):
-    """Stores the reports in fetched mails."""
+ImportMails = Callable[[AccountId, Sequence[bytes]], Awaitable[Sequence[ImportedMail]]]
+"""Stores the reports in fetched mails, and returns what each contained. A report that is known is
+not new."""
 
-    async def __call__(
-        self, account_id: AccountId, mails: Sequence[bytes]
-    ) -> Sequence[ImportedMail]:
-        """Store them, and return what each mail contained. A report that is known is not new."""
-
-
-class FindAccount(Protocol):
-    """Finds an account or a project."""
-
-    async def __call__(self, name: str) -> AccountId | None:
-        """Return the id of the account with this name, or `None`."""
+FindAccount = Callable[[str], Awaitable[AccountId | None]]
+"""Returns the id of the account or the project with a name, or `None`."""
 
 
 class _Access(Struct, frozen=True):
@@ -200,7 +192,7 @@ class FetchReports(QueueWorker[str, ClaimedMailbox]):
         self.change(mailboxes)
 
     def change(self, mailboxes: Sequence[ReportMailbox]) -> None:
-        """Use these mailboxes. New and changed ones that fail are tried again at once."""
+        """Use these mailboxes. Failing mailboxes that are new or changed are tried at once."""
         known = self._openers
         self._hurried |= set(mailboxes) - set(known)
         self._openers = {
@@ -209,7 +201,7 @@ class FetchReports(QueueWorker[str, ClaimedMailbox]):
         self.wake()
 
     async def of_account(self, name: str) -> list[ShownMailbox]:
-        """Return the mailboxes of an account, with what is known about them."""
+        """Return the mailboxes of an account, with their states."""
         own = [mailbox for mailbox in self._openers if mailbox.account_name == name]
         states = await self.store.states([mailbox.id for mailbox in own]) if own else {}
         return [ShownMailbox(mailbox.name, states.get(mailbox.id)) for mailbox in own]
