@@ -89,7 +89,7 @@ def postgresql_url(_one_database: tuple[str, Any]) -> str:
             "DELETE FROM oauth_client; "
             "DELETE FROM request_count; "
             "DELETE FROM remembered; DELETE FROM known_selector; DELETE FROM lease; "
-            "DELETE FROM passkey_challenge"
+            "DELETE FROM passkey_challenge; DELETE FROM report_mailbox"
         )
     return url
 

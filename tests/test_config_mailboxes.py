@@ -1,11 +1,12 @@
 """The mailboxes that reports are fetched from, in the configuration."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from mailcheck.assembly.report_mailboxes import report_mailboxes
+from mailcheck.assembly.reports import report_mailboxes
 from mailcheck.config.options import Config, MailboxOptions, ReportsOptions
 from mailcheck.config.reading import ConfigError, load_config
 from mailcheck.core.domains.report_mailboxes import ReportMailbox, Then, Tls, TokenGrant
@@ -18,7 +19,9 @@ OAUTH = {"token_url": "https://login.example.com/token", "client_id": "c", "clie
 MAILDIR = {"account": "shop", "maildir": "/var/mail/reports"}
 
 
-def load(folder: Path, *tables: dict[str, object], **variables: str) -> tuple[MailboxOptions, ...]:
+def load(
+    folder: Path, *tables: Mapping[str, object], **variables: str
+) -> tuple[MailboxOptions, ...]:
     """Load a file with tables."""
     path = folder / "mailcheck.toml"
     lines = []
@@ -33,10 +36,10 @@ def test_mailboxes(tmp_path: Path) -> None:
     """Each table is a mailbox, with a password or with OAuth, or a Maildir."""
     token = tmp_path / "token"
     token.write_text("refresh\n")
-    tables: list[dict[str, object]] = [
+    tables: list[Mapping[str, object]] = [
         IMAP | PASSWORD | {"then": "move", "move_to": "Done", "every_minutes": 30},
         IMAP | OAUTH | {"folder": "Reports", "refresh_token_file": str(token)},
-        {**MAILDIR},
+        MAILDIR,
     ]
     config = load(tmp_path, *tables)
     assert report_mailboxes(_with(config)) == (

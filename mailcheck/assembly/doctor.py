@@ -218,7 +218,7 @@ class DoctorParts(NamedTuple):
 
     async def _mailboxes(self) -> Iterable[Finding]:
         # Imported here, since few daemons fetch reports.
-        from mailcheck.assembly.report_mailboxes import report_mailboxes
+        from mailcheck.assembly.reports import report_mailboxes
 
         mailboxes = report_mailboxes(self._config)
         try:

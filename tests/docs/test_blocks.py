@@ -74,6 +74,9 @@ SECRETS = {
     "url_file": "postgresql://mailcheck@db.example/mailcheck",
     "redis_file": "redis://redis.example/0",
     "keys_file": "zone.example=secret",
+    "password_file": "secret",
+    "client_secret_file": "secret",
+    "refresh_token_file": "secret",
 }
 
 

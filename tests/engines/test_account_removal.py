@@ -14,6 +14,8 @@ WITHOUT_ACCOUNT = {
     # They belong to the service: schema, invitations, caches and leases of daemons.
     *("schema_step", "invitation", "known_selector", "lease", "remembered", "request_count"),
     *("oauth_client", "passkey_challenge"),
+    # The operator has configured it; without its account, no daemon reads it.
+    "report_mailbox",
     # The log stays. Its entries have the name of the account, but no longer its id.
     "audit_entry",
 }

@@ -44,6 +44,7 @@ from mailcheck.store.accounts.webhook_store import WebhookStore
 from mailcheck.store.content_store import ContentStore
 from mailcheck.store.deliverability_store import DeliverabilityStore
 from mailcheck.store.domains.local_state import SqlMemory, SqlRateCounters, SqlSelectors
+from mailcheck.store.domains.report_mailbox_store import ReportMailboxStore
 from mailcheck.store.domains.report_quotas import Outcome, Tally
 from mailcheck.store.domains.report_store import CountedRow, ReportStore
 from mailcheck.store.domains.sender_store import SenderStore
@@ -180,6 +181,7 @@ def fill(path: str) -> None:
     result_of(reports.count([row]))
     tally = Tally(NOON, "google.com", Outcome.OVER_QUOTA, 1, 2, 3, "example.org")
     result_of(reports.tally(AccountId("ann"), tally))
+    assert result_of(ReportMailboxStore(engine).claim("mailbox", "daemon", NOON, 15_000))
     sender = TrafficKey(NOON, "a.example", "b.example", "192.0.2.7", "", "pass", "none", "fail")
     result_of(TrafficStore(engine).add(ANN, [(sender, TrafficCount(3, 2, 1, -7))]))
     result_of(engine.close())

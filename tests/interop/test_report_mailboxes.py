@@ -64,7 +64,8 @@ def mailbox_of(dovecot: Dovecot, **more: object) -> str:
         "every_minutes": 1,
         **more,
     }
-    return "[{%s}]" % ", ".join(f"{name} = {json.dumps(value)}" for name, value in table.items())
+    options = ", ".join(f"{name} = {json.dumps(value)}" for name, value in table.items())
+    return f"[{{{options}}}]"
 
 
 def test_three_daemons_fetch_each_mail_once(

@@ -27,7 +27,7 @@ from mailcheck.assembly.deployment import (
 )
 from mailcheck.assembly.inbox import default_quota
 from mailcheck.assembly.ops import Certificates, Environment, load_offered, log_renderer
-from mailcheck.assembly.report_mailboxes import report_mailboxes
+from mailcheck.assembly.reports import report_mailboxes
 from mailcheck.config.options import Config
 from mailcheck.config.reading import ConfigError
 from mailcheck.config.reloading import Merged, merge_config, named
