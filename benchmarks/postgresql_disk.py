@@ -39,6 +39,7 @@ from mailcheck.store.content_store import ContentStore
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.messages import ExpiryStore
 from mailcheck.workers.scheduling import DirectWorker
+from tests.engines.deliveries import noted
 from tests.servers.postgresql import PostgresqlServer, own_server
 
 MEGABYTE = 1_000_000
@@ -162,7 +163,7 @@ class Filled:
         self._contents = ContentStore(self._engine)
         self._expiry = ExpiryStore(self._engine)
         self.account = Account(AccountId("a"), "a", "dev-a", False, Instant(START), None, None)
-        AccountStore(self._engine).add_account(self.account)
+        AccountStore(self._engine).add_account(self.account, noted())
         self._worker.run_all()
         self._now = START
 

@@ -63,6 +63,7 @@ from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.mail_delivery import DeliverMails
 from mailcheck.store.messages import ExpiryStore
 from mailcheck.workers.scheduling import DirectWorker
+from tests.engines.deliveries import noted
 from tests.servers.daemon import Daemon, running_daemon
 from tests.servers.postgresql import PostgresqlServer, own_server
 
@@ -233,7 +234,7 @@ def measure_expiry(folder: Path, server: PostgresqlServer, rounds: int, count: i
     runs: dict[tuple[str, bool], list[float]] = {}
     for engine in engines.values():
         engine.open()
-        AccountStore(engine).add_account(account)
+        AccountStore(engine).add_account(account, noted())
     for number in range(rounds):
         for name, engine in engines.items():
             for expires in (False, True):
@@ -354,7 +355,7 @@ def empty_store(server: PostgresqlServer, name: str) -> str:
     prepare_database(url)
     engine = PostgresqlEngine(url, DirectWorker(), DirectWorker())
     engine.open()
-    AccountStore(engine).add_account(ANN)
+    AccountStore(engine).add_account(ANN, noted())
     engine.close()
     return url
 

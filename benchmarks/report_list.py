@@ -38,7 +38,7 @@ from mailcheck.store.domains.report_store import ReportStore
 from mailcheck.store.mail_delivery import report_row
 from mailcheck.store.transactions import Store, insert, write
 from mailcheck.workers.scheduling import DirectWorker
-from tests.engines.deliveries import account
+from tests.engines.deliveries import account, noted
 from tests.house import result_of
 from tests.servers.postgresql import own_server
 
@@ -92,7 +92,7 @@ def complaint(number: int) -> ReceiverReport:
 def measure(name: str, engine: DatabaseEngine, reports: int) -> None:
     """Fill the database of an engine, and print how long each method takes."""
     engine.open()
-    result_of(AccountStore(engine).add_account(account("ann")))
+    result_of(AccountStore(engine).add_account(account("ann"), noted()))
     filling, store = Filling(engine), ReportStore(engine)
     for first in range(0, reports, PIECE):
         result_of(filling.add(first, min(first + PIECE, reports)))

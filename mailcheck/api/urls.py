@@ -18,6 +18,9 @@ PROVIDERS_PATH = "/providers"
 PROJECT_PAGES_PATH = "/p"
 """Beginning of the paths of pages of a project, before its id."""
 
+PAGES_WITH_FILES = ("/inbound/routes/*/write", "/inbox/messages/*/reply")
+"""Paths in a project of the pages whose forms have files. ``*`` stands for one segment."""
+
 
 class PublicUrls(Struct, frozen=True):
     """The URLs below ``public_url``, which has no slash at its end."""

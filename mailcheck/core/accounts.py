@@ -9,7 +9,7 @@ from mailcheck.core.audit import Actor
 from mailcheck.core.cursors import Position
 from mailcheck.core.errors import NotOperator
 from mailcheck.core.identifiers import AccountId, KeyId
-from mailcheck.core.instants import HOUR, Instant
+from mailcheck.core.instants import HOUR, Instant, format_instant
 from mailcheck.core.rights import ALL_RIGHTS, Rights, Scope, TagLimit
 
 EVERY_ACCOUNT = "*"
@@ -144,6 +144,14 @@ class ApiKey(Struct, frozen=True):
         if self.tags is None and self.tag_prefix is None:
             return Rights(scopes)
         return Rights(scopes, TagLimit(tuple((self.tags or "").split()), self.tag_prefix))
+
+    @property
+    def described(self) -> str:
+        """The id, the name and the rights of the key, for the audit log."""
+        words = [f"{self.id} {self.name!r}" if self.name else self.id, str(self.rights)]
+        if self.expires_at is not None:
+            words.append(f"until {format_instant(self.expires_at)}")
+        return ", ".join(words)
 
     def is_expired(self, now: Instant) -> bool:
         """Return whether the key has expired."""

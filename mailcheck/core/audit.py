@@ -3,6 +3,7 @@
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, Instant
@@ -73,27 +74,12 @@ class Action(StrEnum):
     SECRET_REPLACED = "webhook secret replaced"  # noqa: S105
 
 
-ENDS_ACCESS = frozenset(
-    {
-        Action.ACCOUNT_DISABLED,
-        Action.ACCOUNT_DELETED,
-        Action.MEMBER_SET,
-        Action.MEMBER_REMOVED,
-        Action.SIGNED_OUT,
-        Action.SESSION_ENDED,
-        Action.PASSWORD_CHANGED,
-        Action.SECOND_FACTOR_CHANGED,
-        Action.KEY_REVOKED,
-    }
-)
-"""Actions after which requests and connections that are open may have lost their access."""
-
-
 class AuditEntry(Struct, frozen=True):
     """An entry of the audit log.
 
     ``id`` grows with time. ``account_id`` is the account that was changed: `None` for the service
-    as a whole, and after the account was deleted. Its name stays.
+    as a whole, and after the account was deleted. Its name stays. ``position`` is the number of
+    the entry in the order of commits; it is zero until the entry is stored.
     """
 
     id: str
@@ -104,3 +90,12 @@ class AuditEntry(Struct, frozen=True):
     client: str
     action: str
     detail: str
+    position: int = 0
+
+    def followed_by(
+        self, number: int, action: Action, account_id: AccountId | None, detail: str
+    ) -> "AuditEntry":
+        """Return another entry of the same change, after this one. ``number`` begins with 1."""
+        return replace(
+            self, id=f"{self.id}-{number:03}", action=action, account_id=account_id, detail=detail
+        )

@@ -134,6 +134,11 @@ class Webhook(Struct, frozen=True):
         return address_of(self.url)
 
     @property
+    def described(self) -> str:
+        """The id and the host, for the audit log: the path and the query may be secret."""
+        return f"{self.id}, host {urlsplit(self.url).hostname}"
+
+    @property
     def is_mail(self) -> bool:
         """Whether events are sent by mail."""
         return self.url.startswith(MAILTO)

@@ -159,7 +159,7 @@ class FirstStart(Service):
         if not await self._sign_in.has_password(account):
             secret = new_password(self._random_bytes)
             write_secret(path, secret)
-            if await self._sign_in.set_first_password(account, secret):
+            if await self._sign_in.set_first_password(account, secret, DAEMON):
                 # Again, since another daemon may have written its own password meanwhile.
                 write_secret(path, secret)
                 return Shown(path, secret)

@@ -15,7 +15,7 @@ from mailcheck.ops.watch import Watch, look_at_damage
 from mailcheck.ports.engine import Transaction
 from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.workers.scheduling import DirectWorker
-from tests.engines.deliveries import account
+from tests.engines.deliveries import account, noted
 from tests.house import result_of, run
 from tests.table import rows
 
@@ -37,7 +37,7 @@ def filled(folder: Path) -> None:
     engine.open()
     store = AccountStore(engine)
     for number in range(300):
-        result_of(store.add_account(account(f"account {number} {'x' * 200}")))
+        result_of(store.add_account(account(f"account {number} {'x' * 200}"), noted()))
     result_of(engine.close())
 
 

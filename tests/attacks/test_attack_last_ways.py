@@ -21,6 +21,7 @@ from mailcheck.core.signing_in.passkeys import Passkey
 from mailcheck.workers.scheduling import DirectWorker
 from tests.attacks.strangers import CountedWorker
 from tests.corpus.report_files import document, gzipped, report_mail
+from tests.engines.deliveries import noted
 from tests.fakes.company import ISSUER, Company
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import House, config_in_memory, mail, result_of, run
@@ -104,7 +105,7 @@ def add_passkey(house: House, account: Any, name: str) -> None:
     """Add a passkey as a browser does."""
     now = house.assembly.runtime.now()
     passkey = Passkey(name, account.id, name.encode(), b"key", 0, name, now)
-    result_of(house.assembly.accounts.passkey_store.add_passkey(passkey))
+    result_of(house.assembly.accounts.passkey_store.add_passkey(passkey, noted()))
 
 
 WAYS = [
@@ -307,7 +308,9 @@ def test_names_told_by_logins(log_in: Callable[[House, str, str], bytes]) -> Non
         run(accounts.sign_in.set_password(people[name], PASSWORD))
     run(accounts.keep.disable(people["gone"]))
     add_passkey(house, people["needspasskey"], "p")
-    result_of(accounts.passkey_store.require_passkey(people["needspasskey"].id, is_required=True))
+    result_of(
+        accounts.passkey_store.require_passkey(people["needspasskey"].id, noted(), is_required=True)
+    )
     run(accounts.projects.create(people["ann"], "project"))
     replies, hashes = set(), set()
     for name in NAMES:

@@ -24,7 +24,7 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.operations.write_mail import MAX_HEADER_TEXT, OutgoingMail, RawMail, make_person
 from mailcheck.web.providers import bodies
-from mailcheck.web.providers.bodies import MAX_LOOKUPS, MAX_PARTS, read_form, substitute
+from mailcheck.web.providers.bodies import MAX_LOOKUPS, read_form, substitute
 from mailcheck.web.providers.conversion import (
     MAX_TOTAL,
     Conversion,
@@ -33,6 +33,7 @@ from mailcheck.web.providers.conversion import (
 )
 from mailcheck.web.providers.provider import BadBody, Posting, Sending
 from mailcheck.web.providers.sendgrid import read_mails
+from mailcheck.web.site.forms import MAX_PARTS
 from mailcheck.workers.child import limit_memory
 from mailcheck.workers.process import ProcessWorker
 from tests.house import House

@@ -287,11 +287,11 @@ def test_the_audit_log(with_alice: Mailcheck) -> None:
     with_alice("account", "add", "bob")
     _, key_id = issue(with_alice, "--name", "our CI")
     lines = with_alice("audit").lines
-    assert len(lines) == 3
+    assert len(lines) == 5
     assert re.fullmatch(
         rf"\S+Z  alice  key issued  by command line  {key_id} 'our CI', all rights", lines[0]
     )
-    assert len(with_alice("audit", "--account", "bob").lines) == 1
+    assert len(with_alice("audit", "--account", "bob").lines) == 2
     assert with_alice("audit", "--limit", "1").lines == lines[:1]
     shown = json.loads(with_alice("audit", "--json").lines[0])
     assert (shown["account"], shown["action"], shown["client"]) == ("alice", "key issued", None)

@@ -11,7 +11,7 @@ from mailcheck.core.projects import Member, Role
 from mailcheck.core.rights import Rights, make_rights
 from mailcheck.store.accounts.account_store import KnownKey
 from tests.contracts.conftest import Stores
-from tests.engines.deliveries import NOON, account, at
+from tests.engines.deliveries import NOON, account, at, noted
 
 
 def key(name: str, owner: str = "ann", **facts: object) -> ApiKey:
@@ -29,7 +29,7 @@ def key(name: str, owner: str = "ann", **facts: object) -> ApiKey:
 async def test_accounts_come_back_whole(stores: Stores) -> None:
     """An account is found by its name, unchanged and with its quota."""
     ann = account("ann", is_operator=True, max_messages=5, max_bytes=0)
-    await stores.accounts.add_account(ann)
+    await stores.accounts.add_account(ann, noted())
     assert await stores.accounts.find_account("ann") == ann
     assert await stores.accounts.find_account("Ann") is None
     assert await stores.accounts.find_account("bob") is None
@@ -38,10 +38,10 @@ async def test_accounts_come_back_whole(stores: Stores) -> None:
 async def test_names_are_unique(stores: Stores) -> None:
     """A second account of the same name is not added, nor does the operator's role move to it."""
     ann = account("ann", is_operator=True)
-    await stores.accounts.add_account(ann)
+    await stores.accounts.add_account(ann, noted())
     other = replace(account("other", is_operator=True), name="ann")
     with pytest.raises(AccountNameTaken, match="ann"):
-        await stores.accounts.add_account(other)
+        await stores.accounts.add_account(other, noted())
     assert await stores.accounts.list_accounts() == [ann]
     assert await stores.deliveries.find_inbox("dev-other") is None
 
@@ -51,16 +51,16 @@ async def test_accounts_are_listed_oldest_first(stores: Stores) -> None:
     assert await stores.accounts.list_accounts() == []
     made = [account(name, created_at=at(-number)) for number, name in enumerate("abc")]
     for one in made:
-        await stores.accounts.add_account(one)
+        await stores.accounts.add_account(one, noted())
     assert await stores.accounts.list_accounts() == made[::-1]
 
 
 async def test_keys_come_back_whole(stores: Stores) -> None:
     """A key is found by the digest of its secret, unchanged, and by no other digest."""
-    await stores.accounts.add_account(account("ann"))
+    await stores.accounts.add_account(account("ann"), noted())
     plain, limited = key("k1"), key("k2", per_minute=7, per_day=9, last_used_at=at(1))
-    await stores.accounts.add_key(plain, b"1" * 32)
-    await stores.accounts.add_key(limited, b"2" * 32)
+    await stores.accounts.add_key(plain, b"1" * 32, noted())
+    await stores.accounts.add_key(limited, b"2" * 32, noted())
     assert await stores.accounts.find_key(b"1" * 32) == plain
     assert await stores.accounts.find_key(b"2" * 32) == limited
     assert await stores.accounts.find_key(b"3" * 32) is None
@@ -78,9 +78,9 @@ async def test_keys_come_back_whole(stores: Stores) -> None:
 )
 async def test_the_rights_of_a_key_come_back_whole(stores: Stores, rights: Rights) -> None:
     """Scopes, tags, prefix and expiry are read as they were stored, by each way to find a key."""
-    await stores.accounts.add_account(account("ann"))
+    await stores.accounts.add_account(account("ann"), noted())
     limited = key("k1", **columns_of_rights(rights), expires_at=at(9))
-    await stores.accounts.add_key(limited, b"1" * 32)
+    await stores.accounts.add_key(limited, b"1" * 32, noted())
     assert await stores.accounts.find_key(b"1" * 32) == limited
     assert await stores.accounts.find_caller(b"1" * 32) == KnownKey(
         limited, START, is_disabled=False
@@ -91,31 +91,31 @@ async def test_the_rights_of_a_key_come_back_whole(stores: Stores, rights: Right
 async def test_keys_are_listed_by_account(stores: Stores) -> None:
     """The keys of an account are listed oldest first, without those of other accounts."""
     for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name))
+        await stores.accounts.add_account(account(name), noted())
     keys = [key(f"k{number}", created_at=at(-number)) for number in range(3)]
     for number, one in enumerate([*keys, key("other", "bob")]):
-        await stores.accounts.add_key(one, bytes([number]) * 32)
+        await stores.accounts.add_key(one, bytes([number]) * 32, noted())
     assert await stores.accounts.list_keys(AccountId("ann")) == keys[::-1]
     assert await stores.accounts.list_keys(AccountId("gone")) == []
 
 
 async def test_which_keys_are_revoked(stores: Stores) -> None:
     """Of the given callers, those with revoked keys are returned, and no others."""
-    await stores.accounts.add_account(account("ann"))
+    await stores.accounts.add_account(account("ann"), noted())
     for number in (1, 2, 3):
-        await stores.accounts.add_key(key(f"k{number}"), bytes([number]) * 32)
+        await stores.accounts.add_key(key(f"k{number}"), bytes([number]) * 32, noted())
     for name in ("k1", "k3"):
-        await stores.accounts.revoke_key(KeyId(name), at(5))
+        await stores.accounts.revoke_key(KeyId(name), noted(at(5)))
     asked = [Access(AccountId("ann"), KeyId(one)) for one in ("k1", "k2", "pages of ann")]
     assert await stores.accounts.ended_of(asked, NOON) == asked[:1]
 
 
 async def test_which_keys_are_expired(stores: Stores) -> None:
     """An expired key is returned as an invalid one, from the moment of its expiry."""
-    await stores.accounts.add_account(account("ann"))
-    await stores.accounts.add_key(key("k1", expires_at=at(5)), b"1" * 32)
-    await stores.accounts.add_key(key("k2", expires_at=at(6)), b"2" * 32)
-    await stores.accounts.add_key(key("k3"), b"3" * 32)
+    await stores.accounts.add_account(account("ann"), noted())
+    await stores.accounts.add_key(key("k1", expires_at=at(5)), b"1" * 32, noted())
+    await stores.accounts.add_key(key("k2", expires_at=at(6)), b"2" * 32, noted())
+    await stores.accounts.add_key(key("k3"), b"3" * 32, noted())
     k1, k2, k3 = (Access(AccountId("ann"), KeyId(one)) for one in ("k1", "k2", "k3"))
     assert await stores.accounts.ended_of([k1, k2, k3], at(4)) == []
     assert await stores.accounts.ended_of([k1, k2, k3], at(5)) == [k1]
@@ -125,10 +125,10 @@ async def test_which_keys_are_expired(stores: Stores) -> None:
 async def test_which_accounts_are_gone(stores: Stores) -> None:
     """All callers of a disabled or deleted account are returned, with and without a key."""
     for number, name in enumerate(("ann", "bob", "cat")):
-        await stores.accounts.add_account(account(name))
-        await stores.accounts.add_key(key(f"k{number}", name), bytes([number]) * 32)
-    await stores.accounts.disable(AccountId("bob"), NOON)
-    assert await stores.removal.delete(AccountId("cat"))
+        await stores.accounts.add_account(account(name), noted())
+        await stores.accounts.add_key(key(f"k{number}", name), bytes([number]) * 32, noted())
+    await stores.accounts.disable(AccountId("bob"), noted(NOON))
+    assert await stores.removal.delete(AccountId("cat"), noted())
     ann, *gone = [
         Access(AccountId(name), KeyId(one))
         for one, name in (("k0", "ann"), ("k1", "bob"), ("k2", "cat"), ("pages of cat", "cat"))
@@ -139,11 +139,11 @@ async def test_which_accounts_are_gone(stores: Stores) -> None:
 async def test_which_sessions_have_ended(stores: Stores) -> None:
     """A session shows its person's account and projects, until it ends or the person is out."""
     for one in (account("ann"), account("bob"), replace(account("shop"), is_project=True)):
-        await stores.accounts.add_account(one)
+        await stores.accounts.add_account(one, noted())
     for digest, name in ((b"a" * 32, "ann"), (b"b" * 32, "bob")):
-        await stores.sessions.open_session(digest, AccountId(name), "", NOON, at(10))
+        await stores.sessions.open_session(digest, AccountId(name), at(10), noted(NOON, ""))
         member = Member(AccountId(name), name, Role.READER, NOON)
-        await stores.projects.set_member(AccountId("shop"), member)
+        await stores.projects.set_member(AccountId("shop"), member, noted())
     own, of_shop, of_bob, foreign, ended = (
         Access(AccountId(name), KeyId("pages"), digest)
         for name, digest in (
@@ -156,16 +156,16 @@ async def test_which_sessions_have_ended(stores: Stores) -> None:
     )
     asked = [own, of_shop, of_bob, foreign, ended]
     assert await stores.accounts.ended_of(asked, at(9)) == [foreign, ended]
-    await stores.projects.remove_member(AccountId("shop"), AccountId("ann"))
-    await stores.sessions.end_session(b"b" * 32)
+    await stores.projects.remove_member(AccountId("shop"), AccountId("ann"), noted())
+    await stores.sessions.end_session(b"b" * 32, noted())
     assert await stores.accounts.ended_of([own, of_shop, of_bob], at(9)) == [of_shop, of_bob]
     assert await stores.accounts.ended_of([own], at(10)) == [own]
 
 
 async def test_which_passwords_have_ended(stores: Stores) -> None:
     """A password ends when it is changed, and an access token when it expires."""
-    await stores.accounts.add_account(account("ann"))
-    await stores.passwords.set_password(AccountId("ann"), "hash", NOON)
+    await stores.accounts.add_account(account("ann"), noted())
+    await stores.passwords.set_password(AccountId("ann"), "hash", noted(NOON))
     good, changed = (
         Access(AccountId("ann"), KeyId("password"), password_hash=one) for one in ("hash", "old")
     )
@@ -176,9 +176,9 @@ async def test_which_passwords_have_ended(stores: Stores) -> None:
 
 async def test_key_use(stores: Stores) -> None:
     """The last use of a key is stored; uses of missing keys are ignored."""
-    await stores.accounts.add_account(account("ann"))
+    await stores.accounts.add_account(account("ann"), noted())
     for number in (1, 2):
-        await stores.accounts.add_key(key(f"k{number}"), bytes([number]) * 32)
+        await stores.accounts.add_key(key(f"k{number}"), bytes([number]) * 32, noted())
     await stores.accounts.note_key_use([(KeyId("k2"), at(3)), (KeyId("none"), at(4))])
     await stores.accounts.note_key_use([])
     used = {one.id: one.last_used_at for one in await stores.accounts.list_keys(AccountId("ann"))}
@@ -187,9 +187,9 @@ async def test_key_use(stores: Stores) -> None:
 
 async def test_faults_of_keys(stores: Stores) -> None:
     """A valid key stores which of its mails fail, until that is reset; other keys do not."""
-    await stores.accounts.add_account(account("ann"))
+    await stores.accounts.add_account(account("ann"), noted())
     for number in (1, 2):
-        await stores.accounts.add_key(key(f"k{number}"), bytes([number]) * 32)
+        await stores.accounts.add_key(key(f"k{number}"), bytes([number]) * 32, noted())
     assert await stores.accounts.set_key_fault(KeyId("k1"), 7)
     assert await stores.accounts.find_key(b"\1" * 32) == key("k1", fails_every=7)
     assert await stores.accounts.find_key(b"\2" * 32) == key("k2")
@@ -198,7 +198,7 @@ async def test_faults_of_keys(stores: Stores) -> None:
     assert await stores.accounts.set_key_fault(KeyId("k1"), None)
     assert await stores.accounts.find_key(b"\1" * 32) == key("k1")
     assert not await stores.accounts.set_key_fault(KeyId("none"), 1)
-    await stores.accounts.revoke_key(KeyId("k1"), at(5))
+    await stores.accounts.revoke_key(KeyId("k1"), noted(at(5)))
     assert not await stores.accounts.set_key_fault(KeyId("k1"), 1)
 
 
@@ -206,15 +206,15 @@ async def test_what_names_in_the_configuration_mean(stores: Stores) -> None:
     """A name means the account that had it first; an empty one means the very first account."""
     assert await stores.accounts.first_account() is None
     for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name))
+        await stores.accounts.add_account(account(name), noted())
     assert await stores.accounts.bind("cat") is None
     assert await stores.accounts.bind("bob") == account("bob")
-    await stores.accounts.rename(AccountId("bob"), "bill")
-    await stores.accounts.add_account(replace(account("impostor"), name="bob"))
+    await stores.accounts.rename(AccountId("bob"), "bill", noted())
+    await stores.accounts.add_account(replace(account("impostor"), name="bob"), noted())
     assert await stores.accounts.bind("bob") == replace(account("bob"), name="bill")
     assert await stores.accounts.first_account() == account("ann")
-    await stores.removal.delete(AccountId("ann"))
-    await stores.removal.delete(AccountId("bob"))
-    await stores.accounts.add_account(account("dan"))
+    await stores.removal.delete(AccountId("ann"), noted())
+    await stores.removal.delete(AccountId("bob"), noted())
+    await stores.accounts.add_account(account("dan"), noted())
     assert await stores.accounts.first_account() is None
     assert await stores.accounts.bind("bob") == replace(account("impostor"), name="bob")

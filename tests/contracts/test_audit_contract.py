@@ -7,7 +7,7 @@ from mailcheck.core.audit import Action, AuditEntry
 from mailcheck.core.identifiers import AccountId
 from mailcheck.store.accounts.account_removal import Holdings
 from tests.contracts.conftest import Stores
-from tests.engines.deliveries import NOON, account, at, delivery, recipient
+from tests.engines.deliveries import NOON, account, at, delivery, noted, recipient
 
 ANN = AccountId("ann")
 
@@ -21,73 +21,75 @@ def entry(name: str, seconds: float = 0, owner: str = "ann") -> AuditEntry:
 async def test_entries_are_listed_newest_first(stores: Stores) -> None:
     """Entries of one account or of all come back whole, in pages, newest first."""
     for name in ("ann", "eve"):
-        await stores.accounts.add_account(account(name))
+        await stores.accounts.add_account(account(name), noted())
     for number in range(3):
         await stores.audit.add(entry(f"e{number}", number))
     await stores.audit.add(entry("e3", 3, "eve"))
-    assert await stores.audit.newest(ANN, "", 10) == [entry(f"e{n}", n) for n in (2, 1, 0)]
-    assert [one.id for one in await stores.audit.newest(None, "", 2)] == ["e3", "e2"]
-    assert [one.id for one in await stores.audit.newest(None, "e2", 2)] == ["e1", "e0"]
-    assert await stores.audit.newest(AccountId("gone"), "", 10) == []
+    # The accounts have the positions 1 and 2.
+    own = [replace(entry(f"e{n}", n), position=n + 3) for n in (2, 1, 0)]
+    assert await stores.audit.newest(ANN, 0, 10) == own
+    assert [one.id for one in await stores.audit.newest(None, 0, 2)] == ["e3", "e2"]
+    assert [one.id for one in await stores.audit.newest(None, own[0].position, 2)] == ["e1", "e0"]
+    assert await stores.audit.newest(AccountId("gone"), 0, 10) == []
 
 
 async def test_entries_keep_the_name_of_the_account(stores: Stores) -> None:
     """An entry has the name that its account had then, also after the account is gone."""
-    await stores.accounts.add_account(account("ann"))
+    await stores.accounts.add_account(account("ann"), noted())
     await stores.audit.add(replace(entry("e1"), account_name=""))
-    await stores.accounts.rename(ANN, "Anna")
+    await stores.accounts.rename(ANN, "Anna", noted())
     await stores.audit.add(replace(entry("e2"), account_name=""))
-    assert await stores.removal.delete(ANN)
+    assert await stores.removal.delete(ANN, noted())
     await stores.audit.add(entry("e3"))
-    found = await stores.audit.newest(None, "", 10)
+    found = [one for one in await stores.audit.newest(None, 0, 10) if one.id in ("e1", "e2", "e3")]
     assert [one.account_id for one in found] == [None, None, None]
     assert [one.account_name for one in found] == ["ann", "Anna", "ann"]
 
 
 async def test_old_entries_are_deleted(stores: Stores) -> None:
     """Only entries from before a moment are deleted, at most so many at once."""
-    await stores.accounts.add_account(account("ann"))
+    await stores.accounts.add_account(account("ann"), noted(at(3)))
     for number in range(4):
         await stores.audit.add(entry(f"e{number}", number))
     assert await stores.audit.forget(at(3), 2) == 2
     assert await stores.audit.forget(at(3), 2) == 1
     assert await stores.audit.forget(at(3), 2) == 0
-    assert [one.id for one in await stores.audit.newest(None, "", 10)] == ["e3"]
+    assert [one.happened_at for one in await stores.audit.newest(None, 0, 10)] == [at(3)] * 2
 
 
 async def test_too_many_entries_of_one_account(stores: Stores) -> None:
     """The oldest entries beyond a maximum are found and deleted, for each account alone."""
     for name in ("ann", "eve"):
-        await stores.accounts.add_account(account(name))
+        await stores.accounts.add_account(account(name), noted())
     for number in range(4):
         await stores.audit.add(entry(f"e{number}", number))
     await stores.audit.add(entry("e4", 4, "eve"))
     await stores.audit.add(entry("e5", 5, "gone"))
     await stores.audit.add(entry("e6", 6, "gone"))
     assert await stores.audit.crowded(4) == []
-    assert sorted(await stores.audit.crowded(1), key=str) == [(ANN, 3), (None, 1)]
+    assert sorted(await stores.audit.crowded(1), key=str) == [(ANN, 3), (None, 3)]
     assert await stores.audit.forget_oldest(ANN, 3) == 3
-    assert await stores.audit.forget_oldest(None, 1) == 1
-    assert [one.id for one in await stores.audit.newest(None, "", 10)] == ["e6", "e4", "e3"]
+    assert await stores.audit.forget_oldest(None, 3) == 3
+    assert [one.id for one in await stores.audit.newest(None, 0, 10)] == ["e6", "e4", "e3"]
 
 
 async def test_deletion_of_an_account(stores: Stores) -> None:
     """An account is deleted with its mail; a mail to two accounts stays for the other."""
     for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name))
+        await stores.accounts.add_account(account(name), noted())
     shared, own = delivery(recipient("ann"), recipient("bob")), delivery(recipient("ann"))
     for one in (shared, own):
         await stores.deliveries.deliver(one)
-    await stores.sessions.open_session(b"1" * 32, ANN, "192.0.2.7", NOON, at(10))
+    await stores.sessions.open_session(b"1" * 32, ANN, at(10), noted(NOON, "192.0.2.7"))
     size = len(shared.raw_message) + len(own.raw_message)
     assert await stores.removal.holdings(ANN) == Holdings(2, size, 0, 0, 0, 0, 0, 0, 1, 0)
     assert await stores.removal.delete_messages(ANN, 1) == 1
-    assert await stores.removal.delete(ANN)
+    assert await stores.removal.delete(ANN, noted())
     assert await stores.removal.holdings(ANN) is None
     assert await stores.accounts.find_account("ann") is None
     assert await stores.contents.raw_message(own.id) is None
     assert await stores.contents.raw_message(shared.id) == shared.raw_message
-    assert await stores.removal.delete(AccountId("bob"))
+    assert await stores.removal.delete(AccountId("bob"), noted())
     assert await stores.contents.raw_message(shared.id) is None
 
 
@@ -95,10 +97,10 @@ async def test_what_accounts_use(stores: Stores) -> None:
     """Accounts are listed with the size of their inboxes and their last activity."""
     ann, bob = account("ann"), account("bob", created_at=at(1))
     for one in (ann, bob):
-        await stores.accounts.add_account(one)
+        await stores.accounts.add_account(one, noted())
     mail = delivery(recipient("ann"))
     await stores.deliveries.deliver(mail)
-    await stores.sessions.open_session(b"1" * 32, ANN, "192.0.2.7", at(2), at(10))
+    await stores.sessions.open_session(b"1" * 32, ANN, at(10), noted(at(2), "192.0.2.7"))
     assert await stores.accounts.list_uses() == [
         AccountUse(ann, 1, len(mail.raw_message), at(2)),
         AccountUse(bob, 0, 0, None),
@@ -108,13 +110,13 @@ async def test_what_accounts_use(stores: Stores) -> None:
 async def test_changes_of_an_account(stores: Stores) -> None:
     """Limits, the operator's role and the state of an account come back as they were set."""
     for one in (account("ann", is_operator=True), account("bob")):
-        await stores.accounts.add_account(one)
+        await stores.accounts.add_account(one, noted())
     bob = AccountId("bob")
-    await stores.accounts.set_limits(bob, AccountLimits(5, None, 48))
-    await stores.accounts.make_operator(bob)
-    await stores.sessions.open_session(b"1" * 32, ANN, "192.0.2.7", NOON, at(10))
-    assert await stores.accounts.disable(ANN, at(3))
-    assert not await stores.accounts.disable(ANN, at(4))
+    await stores.accounts.set_limits(bob, AccountLimits(5, None, 48), noted())
+    await stores.accounts.make_operator(bob, noted())
+    await stores.sessions.open_session(b"1" * 32, ANN, at(10), noted(NOON, "192.0.2.7"))
+    assert await stores.accounts.disable(ANN, noted(at(3)))
+    assert not await stores.accounts.disable(ANN, noted(at(4)))
     assert await stores.accounts.list_accounts() == [
         account("ann", disabled_at=at(3)),
         account("bob", is_operator=True, max_messages=5, retention_hours=48),
@@ -123,6 +125,6 @@ async def test_changes_of_an_account(stores: Stores) -> None:
     inbox = await stores.deliveries.find_inbox("dev-ann")
     assert inbox is not None
     assert inbox.is_disabled
-    assert await stores.accounts.enable(ANN)
-    assert not await stores.accounts.enable(ANN)
+    assert await stores.accounts.enable(ANN, noted())
+    assert not await stores.accounts.enable(ANN, noted())
     assert await stores.accounts.find_account("ann") == account("ann")

@@ -10,7 +10,7 @@ from mailcheck.core.errors import MessageNotFound
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId
 from tests.contracts.conftest import Stores
-from tests.engines.deliveries import account, at, content, delivery, recipient
+from tests.engines.deliveries import account, at, content, delivery, noted, recipient
 
 WHOLE = content(
     "Grüße 🎉",
@@ -36,7 +36,7 @@ WHOLE = content(
 @async_fixture
 async def stores(stores: Stores) -> Stores:
     """Add an account."""
-    await stores.accounts.add_account(account("ann"))
+    await stores.accounts.add_account(account("ann"), noted())
     return stores
 
 

@@ -43,6 +43,7 @@ from tests.engines.deliveries import (
     deliverability_test,
     delivery,
     mail,
+    noted,
     recipient,
 )
 
@@ -57,7 +58,7 @@ TRANSCRIPT = ("S: 220 ready", "C: EHLO mx.example.com")
 async def accounts(stores: Stores) -> None:  # type: ignore[misc]
     """Two accounts."""
     for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name))
+        await stores.accounts.add_account(account(name), noted())
     yield
 
 
@@ -150,7 +151,7 @@ async def test_pending_tests_are_bounded(stores: Stores) -> None:
 
 async def test_held_mail_is_bounded(stores: Stores) -> None:
     """While the mails of an account's tests are too large, it cannot create more in any way."""
-    await stores.accounts.add_account(account("cid", max_bytes=MAX_HELD_BYTES))
+    await stores.accounts.add_account(account("cid", max_bytes=MAX_HELD_BYTES), noted())
     sent = delivery(recipient("cid"), raw=b"x" * (MAX_HELD_BYTES // 64))
     await stores.deliveries.deliver(sent)
     (message_id,) = sent.message_ids
@@ -296,7 +297,7 @@ async def test_mail_for_tests_and_inboxes(stores: Stores) -> None:
 
 async def test_all_or_nothing(stores: Stores) -> None:
     """A mail for which one of its inboxes has no room does not reach the test either."""
-    await stores.accounts.add_account(account("cid", max_messages=0))
+    await stores.accounts.add_account(account("cid", max_messages=0), noted())
     test, gone = await add(stores, "x"), deliverability_test("y")
     with pytest.raises(InboxFull):
         await stores.deliveries.deliver(delivery(addressed(test), recipient("cid")))

@@ -10,14 +10,14 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.messages import MessageSummary, Session
 from tests.contracts.conftest import DEFAULT_QUOTA, Stores
-from tests.engines.deliveries import NOON, account, at, delivery, mail, recipient, refusal
+from tests.engines.deliveries import NOON, account, at, delivery, mail, noted, recipient, refusal
 
 ANN, BOB = AccountId("ann"), AccountId("bob")
 
 
 async def add(stores: Stores, name: str, **facts: object) -> None:
     """Add an account."""
-    await stores.accounts.add_account(account(name, **facts))
+    await stores.accounts.add_account(account(name, **facts), noted())
 
 
 async def state(stores: Stores, name: str) -> InboxState:

@@ -6,7 +6,7 @@ from mailcheck.core.errors import AccountNameTaken, IdentityTaken
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.signing_in.company import KnownPerson, LinkedIdentity
 from tests.contracts.conftest import Stores
-from tests.engines.deliveries import NOON, account, at
+from tests.engines.deliveries import NOON, account, at, noted
 
 ISSUER, OTHER = "https://login.example", "https://other.example"
 CODE = b"1" * 32
@@ -21,9 +21,9 @@ async def test_a_person_is_added_once(stores: Stores) -> None:
     """A person is added with an account, which the same identity finds again."""
     ann = account("ann")
     assert await stores.identities.find_account(ISSUER, "s-1") is None
-    added = await stores.identities.add_person(ann, identity("ann"))
+    added = await stores.identities.add_person(ann, identity("ann"), noted())
     assert added == KnownPerson(ann, is_new=True)
-    again = await stores.identities.add_person(account("bob"), identity("bob"))
+    again = await stores.identities.add_person(account("bob"), identity("bob"), noted())
     assert again == KnownPerson(ann, is_new=False)
     assert await stores.accounts.list_accounts() == [ann]
     assert await stores.identities.find_account(ISSUER, "s-1") == ann
@@ -33,9 +33,9 @@ async def test_a_person_is_added_once(stores: Stores) -> None:
 
 async def test_a_taken_name_adds_nothing(stores: Stores) -> None:
     """A person with the name of an account is not added, and not linked to that account."""
-    await stores.accounts.add_account(account("ann"))
+    await stores.accounts.add_account(account("ann"), noted())
     with pytest.raises(AccountNameTaken):
-        await stores.identities.add_person(account("ann"), identity("ann"))
+        await stores.identities.add_person(account("ann"), identity("ann"), noted())
     assert await stores.identities.find_account(ISSUER, "s-1") is None
 
 
@@ -43,27 +43,27 @@ async def test_linking(stores: Stores) -> None:
     """An account has one identity of each issuer, and an identity one account."""
     ann, bob = account("ann"), account("bob")
     for one in (ann, bob):
-        await stores.accounts.add_account(one)
+        await stores.accounts.add_account(one, noted())
     for subject in ("s-1", "s-1", "s-2"):
-        await stores.identities.link(identity("ann", subject))
-    await stores.identities.link(identity("ann", "s-1", OTHER))
+        await stores.identities.link(identity("ann", subject), noted())
+    await stores.identities.link(identity("ann", "s-1", OTHER), noted())
     assert await stores.identities.find_account(ISSUER, "s-1") is None
     assert await stores.identities.find_account(ISSUER, "s-2") == ann
     with pytest.raises(IdentityTaken):
-        await stores.identities.link(identity("bob", "s-2"))
+        await stores.identities.link(identity("bob", "s-2"), noted())
     found = await stores.identities.identities_of(AccountId("ann"))
     assert found == [identity("ann", "s-2"), identity("ann", "s-1", OTHER)]
-    assert await stores.identities.unlink(AccountId("ann"))
-    assert not await stores.identities.unlink(AccountId("ann"))
-    await stores.identities.link(identity("bob", "s-2"))
+    assert await stores.identities.unlink(AccountId("ann"), noted())
+    assert not await stores.identities.unlink(AccountId("ann"), noted())
+    await stores.identities.link(identity("bob", "s-2"), noted())
     assert await stores.identities.find_account(ISSUER, "s-2") == bob
 
 
 async def test_identities_go_with_their_account(stores: Stores) -> None:
     """Deleting an account deletes its identities and links."""
-    await stores.identities.add_person(account("ann"), identity("ann"))
-    await stores.identities.add_link(CODE, AccountId("ann"), NOON, at(10))
-    await stores.removal.delete(AccountId("ann"))
+    await stores.identities.add_person(account("ann"), identity("ann"), noted())
+    await stores.identities.add_link(CODE, AccountId("ann"), at(10), noted(NOON))
+    await stores.removal.delete(AccountId("ann"), noted())
     assert await stores.identities.find_account(ISSUER, "s-1") is None
     assert await stores.identities.use_link(CODE, NOON) is None
 
@@ -71,9 +71,9 @@ async def test_identities_go_with_their_account(stores: Stores) -> None:
 async def test_a_sign_in_link_works_once(stores: Stores) -> None:
     """A link returns its account once, before it expires."""
     ann = account("ann")
-    await stores.accounts.add_account(ann)
-    await stores.identities.add_link(CODE, AccountId("ann"), NOON, at(10))
-    await stores.identities.add_link(b"2" * 32, AccountId("ann"), NOON, at(10))
+    await stores.accounts.add_account(ann, noted())
+    await stores.identities.add_link(CODE, AccountId("ann"), at(10), noted(NOON))
+    await stores.identities.add_link(b"2" * 32, AccountId("ann"), at(10), noted(NOON))
     assert await stores.identities.use_link(b"3" * 32, NOON) is None
     assert await stores.identities.use_link(CODE, at(9)) == ann
     assert await stores.identities.use_link(CODE, at(9)) is None
@@ -82,9 +82,9 @@ async def test_a_sign_in_link_works_once(stores: Stores) -> None:
 
 async def test_the_origin_of_a_session_is_known(stores: Stores) -> None:
     """The end of a session tells whether the company had opened it."""
-    await stores.accounts.add_account(account("ann"))
-    await stores.sessions.open_session(CODE, AccountId("ann"), "", NOON, at(10), True)
-    await stores.sessions.open_session(b"2" * 32, AccountId("ann"), "", NOON, at(10))
-    assert await stores.sessions.end_session(CODE)
-    assert not await stores.sessions.end_session(CODE)
-    assert not await stores.sessions.end_session(b"2" * 32)
+    await stores.accounts.add_account(account("ann"), noted())
+    await stores.sessions.open_session(CODE, AccountId("ann"), at(10), noted(NOON, ""), True)
+    await stores.sessions.open_session(b"2" * 32, AccountId("ann"), at(10), noted(NOON, ""))
+    assert await stores.sessions.end_session(CODE, noted())
+    assert not await stores.sessions.end_session(CODE, noted())
+    assert not await stores.sessions.end_session(b"2" * 32, noted())

@@ -17,6 +17,7 @@ from tests.engines.deliveries import (
     content,
     delivery,
     mail,
+    noted,
     recipient,
     refusal,
 )
@@ -27,7 +28,7 @@ EXPIRY = Instant(NOON + RETENTION)
 
 async def receive(stores: Stores, *tags: str) -> list[Delivery]:
     """Add an account, and deliver a mail for each tag."""
-    await stores.accounts.add_account(account("ann"))
+    await stores.accounts.add_account(account("ann"), noted())
     sent = [delivery(recipient("ann", tag)) for tag in tags]
     for one in sent:
         await stores.deliveries.deliver(one)

@@ -24,6 +24,7 @@ from tests.engines.deliveries import (
     content,
     delivery,
     mail,
+    noted,
     recipient,
     refusal,
 )
@@ -56,7 +57,7 @@ async def listed(
 async def stores(stores: Stores) -> Stores:
     """Add two accounts."""
     for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name))
+        await stores.accounts.add_account(account(name), noted())
     return stores
 
 

@@ -19,7 +19,7 @@ from mailcheck.core.oauth.grants import (
 )
 from mailcheck.core.projects import Member, Role
 from tests.contracts.conftest import Stores
-from tests.engines.deliveries import NOON, account, at
+from tests.engines.deliveries import NOON, account, at, noted
 
 ANN = AccountId("ann")
 REUSE = REUSE_WINDOW / SECOND
@@ -66,7 +66,7 @@ def tokens(letter: str, seconds: float = 1) -> NewTokens:
 
 async def with_code(stores: Stores) -> None:
     """Add Ann, and a code of hers."""
-    await stores.accounts.add_account(account("ann"))
+    await stores.accounts.add_account(account("ann"), noted())
     await stores.oauth.add_code(CODE, code(), NOON)
 
 
@@ -82,20 +82,21 @@ def redeem(stores: Stores, made: ApiKey, pair: NewTokens, **changes: Any) -> Any
         sent["challenge"],
         pair,
         sent["maximum"],
+        noted(made.created_at),
     )
 
 
 def refresh(stores: Stores, used: str, given: str, seconds: float) -> Deferred[Redemption]:
     """Exchange the refresh token of a pair for another pair."""
     digest, pair = tokens(used).refresh_digest, tokens(given, seconds)
-    return stores.oauth.redeem_refresh_token(digest, "known", pair, at(seconds))
+    return stores.oauth.redeem_refresh_token(digest, "known", pair, noted(at(seconds)))
 
 
 async def test_a_client_is_found(stores: Stores) -> None:
     """A client is found by its id until it expires, with the digest of its secret."""
     oauth = stores.oauth
-    await oauth.add_client(OPERATORS, b"s" * 32, 5)
-    await oauth.add_client(registered("own"), None, 5)
+    await oauth.add_client(OPERATORS, b"s" * 32, 5, noted())
+    await oauth.add_client(registered("own"), None, 5, noted())
     found = await oauth.find_client("known", at(1_000_000))
     assert found is not None
     assert (found.client, found.secret_digest) == (OPERATORS, b"s" * 32)
@@ -111,8 +112,8 @@ async def test_a_client_is_found(stores: Stores) -> None:
 async def test_a_client_lives_on(stores: Stores) -> None:
     """A client that got tokens expires later, never earlier, and a permanent one never."""
     oauth = stores.oauth
-    await oauth.add_client(OPERATORS, None, 5)
-    await oauth.add_client(registered("own"), None, 5)
+    await oauth.add_client(OPERATORS, None, 5, noted())
+    await oauth.add_client(registered("own"), None, 5, noted())
     for until in (at(500), at(50)):
         await oauth.keep_client("own", until)
         await oauth.keep_client("known", until)
@@ -125,19 +126,19 @@ async def test_new_clients_replace_old_ones(stores: Stores) -> None:
     """At the maximum, the oldest client without a grant makes room; others stay."""
     oauth = stores.oauth
     await with_code(stores)
-    await oauth.add_client(OPERATORS, None, 2)
-    await oauth.add_client(registered("used"), None, 2)
+    await oauth.add_client(OPERATORS, None, 2, noted())
+    await oauth.add_client(registered("used"), None, 2, noted())
     await oauth.add_code(OTHER_CODE, replace(code(), client_id="used"), NOON)
     pair = tokens("u")
     made = await oauth.redeem_code(
-        OTHER_CODE, grant("g", client_id="used"), b"g" * 32, CALLBACK, "challenge", pair, 5
+        OTHER_CODE, grant("g", client_id="used"), b"g" * 32, CALLBACK, "challenge", pair, 5, noted()
     )
     assert made.key is not None
-    await oauth.add_client(registered("idle", 1), None, 2)
-    await oauth.add_client(registered("new", 2), None, 2)
+    await oauth.add_client(registered("idle", 1), None, 2, noted())
+    await oauth.add_client(registered("new", 2), None, 2, noted())
     listed = [one.id for one in await oauth.list_clients(at(3))]
     assert listed == ["known", "used", "new"]
-    await oauth.add_client(registered("later", 200), None, 2)
+    await oauth.add_client(registered("later", 200), None, 2, noted())
     assert [one.id for one in await oauth.list_clients(at(201))] == ["known", "later"]
 
 
@@ -226,9 +227,9 @@ async def test_a_refusal_uses_no_token_up(stores: Stores) -> None:
     """A refresh token that a disabled account sent is exchanged when the account is enabled."""
     await with_code(stores)
     await redeem(stores, grant("g"), tokens("t"))
-    await stores.accounts.disable(ANN, at(3))
+    await stores.accounts.disable(ANN, noted(at(3)))
     assert (await refresh(stores, "t", "u", 4)).key is None
-    await stores.accounts.enable(ANN)
+    await stores.accounts.enable(ANN, noted())
     assert (await refresh(stores, "t", "u", 4 + 2 * REUSE)).key is not None
 
 
@@ -264,7 +265,9 @@ async def test_a_refresh_token_gives_the_next_one(stores: Stores) -> None:
     await with_code(stores)
     await redeem(stores, grant("g"), tokens("t"))
     oauth, first, second = stores.oauth, tokens("t"), tokens("u", 500)
-    renewed = await oauth.redeem_refresh_token(first.refresh_digest, "known", second, at(500))
+    renewed = await oauth.redeem_refresh_token(
+        first.refresh_digest, "known", second, noted(at(500))
+    )
     assert renewed.key is not None
     assert renewed.key.expires_at == at(1_500)
     assert await stores.accounts.list_keys(ANN) == [renewed.key]
@@ -281,13 +284,13 @@ async def test_a_refresh_token_is_refused(stores: Stores) -> None:
     await redeem(stores, grant("g"), tokens("t"))
     oauth, digest = stores.oauth, tokens("t").refresh_digest
     for unknown in (tokens("t").access_digest, b"x" * 32):
-        found = await oauth.redeem_refresh_token(unknown, "known", tokens("u"), at(2))
+        found = await oauth.redeem_refresh_token(unknown, "known", tokens("u"), noted(at(2)))
         assert (found.key, found.revoked) == (None, None)
-    await stores.accounts.disable(ANN, at(3))
-    disabled = await oauth.redeem_refresh_token(digest, "known", tokens("u"), at(4))
+    await stores.accounts.disable(ANN, noted(at(3)))
+    disabled = await oauth.redeem_refresh_token(digest, "known", tokens("u"), noted(at(4)))
     assert (disabled.key, disabled.revoked) == (None, None)
-    await stores.accounts.enable(ANN)
-    foreign = await oauth.redeem_refresh_token(digest, "other", tokens("u"), at(5))
+    await stores.accounts.enable(ANN, noted())
+    foreign = await oauth.redeem_refresh_token(digest, "other", tokens("u"), noted(at(5)))
     assert foreign.key is None
     assert foreign.revoked is not None
     (key,) = await stores.accounts.list_keys(ANN)
@@ -297,15 +300,15 @@ async def test_a_refresh_token_is_refused(stores: Stores) -> None:
 async def test_deleting_a_client(stores: Stores) -> None:
     """A client is deleted with its codes, and its grants are revoked."""
     await with_code(stores)
-    await stores.oauth.add_client(OPERATORS, None, 5)
+    await stores.oauth.add_client(OPERATORS, None, 5, noted())
     made = await redeem(stores, grant("g"), tokens("t"))
     await stores.oauth.add_code(OTHER_CODE, code(), NOON)
-    deleted = await stores.oauth.delete_client("known", at(5))
+    deleted = await stores.oauth.delete_client("known", noted(at(5)))
     assert deleted == [replace(made.key, revoked_at=at(5))]
-    assert await stores.oauth.delete_client("known", at(5)) is None
+    assert await stores.oauth.delete_client("known", noted(at(5))) is None
     assert await stores.oauth.find_client("known", NOON) is None
     redeemed = await stores.oauth.redeem_code(
-        OTHER_CODE, grant("h"), b"h" * 32, CALLBACK, "challenge", tokens("u"), 5
+        OTHER_CODE, grant("h"), b"h" * 32, CALLBACK, "challenge", tokens("u"), 5, noted()
     )
     assert redeemed.key is None
 
@@ -319,15 +322,23 @@ async def test_a_grant_replaces_older_ones(stores: Stores) -> None:
     for wrong in ("other", "known"):
         late = b"e" * 32 if wrong == "known" else OTHER_CODE
         refused = await stores.oauth.redeem_code(
-            late, grant("h", client_id=wrong), b"h" * 32, CALLBACK, "challenge", tokens("u"), 1
+            late,
+            grant("h", client_id=wrong),
+            b"h" * 32,
+            CALLBACK,
+            "challenge",
+            tokens("u"),
+            1,
+            noted(),
         )
-        assert (refused.key, refused.replaced) == (None, ())
+        assert refused.key is None
     assert await stores.accounts.list_keys(ANN) == [first.key]
     await stores.oauth.add_code(b"f" * 32, replacing, NOON)
     made = await stores.oauth.redeem_code(
-        b"f" * 32, grant("h", 5), b"h" * 32, CALLBACK, "challenge", tokens("u"), 1
+        b"f" * 32, grant("h", 5), b"h" * 32, CALLBACK, "challenge", tokens("u"), 1, noted(at(5))
     )
-    assert made.replaced == (replace(first.key, revoked_at=at(5)),)
+    assert made.key is not None
+    assert replace(first.key, revoked_at=at(5)) in await stores.accounts.list_keys(ANN)
     assert [one.id for one in await stores.accounts.list_keys(ANN) if one.revoked_at is None] == [
         "h"
     ]
@@ -338,7 +349,7 @@ async def test_an_account_is_deleted_with_its_grants(stores: Stores) -> None:
     await with_code(stores)
     await redeem(stores, grant("g"), tokens("t"))
     await stores.oauth.add_code(OTHER_CODE, code(), NOON)
-    await stores.removal.delete(ANN)
+    await stores.removal.delete(ANN, noted())
     assert await stores.oauth.find_access(tokens("t").access_digest) is None
     assert await stores.oauth.grant_of(tokens("t").refresh_digest) is None
 
@@ -349,7 +360,14 @@ async def test_expired_tokens_are_deleted(stores: Stores) -> None:
     await redeem(stores, grant("g"), tokens("t"))
     await stores.oauth.add_code(OTHER_CODE, code(5_000), at(60))
     later = await stores.oauth.redeem_code(
-        OTHER_CODE, grant("h", 2_000), b"h" * 32, CALLBACK, "challenge", tokens("u", 2_000), 5
+        OTHER_CODE,
+        grant("h", 2_000),
+        b"h" * 32,
+        CALLBACK,
+        "challenge",
+        tokens("u", 2_000),
+        5,
+        noted(),
     )
     assert later.key is not None
     assert await stores.oauth.grant_of(tokens("t").refresh_digest) is None
@@ -360,10 +378,10 @@ async def test_a_grant_lasts_as_long_as_the_right_to_give_it(stores: Stores) -> 
     """A token of a project is granted while its grantor is an owner who is not disabled."""
     shop = replace(account("shop"), is_project=True)
     for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name))
+        await stores.accounts.add_account(account(name), noted())
     owners = [Member(AccountId(name), name, Role.OWNER, NOON) for name in ("ann", "bob")]
-    await stores.projects.add(shop, owners[0], 5)
-    await stores.projects.set_member(shop.id, owners[1])
+    await stores.projects.add(shop, owners[0], 5, noted())
+    await stores.projects.set_member(shop.id, owners[1], noted())
     await stores.oauth.add_code(CODE, replace(code(), account_id=shop.id), NOON)
     await redeem(stores, grant("g"), tokens("t"))
     access = Access(shop.id, KeyId("g"))
@@ -375,13 +393,13 @@ async def test_a_grant_lasts_as_long_as_the_right_to_give_it(stores: Stores) -> 
         return found.is_granted
 
     assert await is_granted()
-    await stores.projects.set_member(shop.id, replace(owners[0], role=Role.EDITOR))
+    await stores.projects.set_member(shop.id, replace(owners[0], role=Role.EDITOR), noted())
     assert not await is_granted()
-    await stores.projects.set_member(shop.id, owners[0])
+    await stores.projects.set_member(shop.id, owners[0], noted())
     assert await is_granted()
-    await stores.accounts.disable(ANN, at(2))
+    await stores.accounts.disable(ANN, noted(at(2)))
     assert not await is_granted()
     refused = await stores.oauth.redeem_refresh_token(
-        tokens("t").refresh_digest, "known", tokens("u"), at(3)
+        tokens("t").refresh_digest, "known", tokens("u"), noted(at(3))
     )
     assert refused == Redemption(problem="the access was revoked")

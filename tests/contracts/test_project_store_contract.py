@@ -15,7 +15,7 @@ from mailcheck.core.projects import Invitation, Member, Membership, Role
 from mailcheck.store.accounts.account_store import SessionRow
 from mailcheck.store.accounts.project_store import Held
 from tests.contracts.conftest import Stores
-from tests.engines.deliveries import NOON, account, at
+from tests.engines.deliveries import NOON, account, at, noted
 
 ANN, BOB, SHOP = AccountId("ann"), AccountId("bob"), AccountId("shop")
 CODE = b"1" * 32
@@ -29,9 +29,9 @@ def member(name: str, role: Role, seconds: float = 0) -> Member:
 async def shop_of_ann(stores: Stores) -> Account:
     """Add Ann, Bob and a project of Ann's."""
     for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name))
+        await stores.accounts.add_account(account(name), noted())
     shop = account("shop", is_project=True)
-    await stores.projects.add(shop, member("ann", Role.OWNER), 5)
+    await stores.projects.add(shop, member("ann", Role.OWNER), 5, noted())
     return shop
 
 
@@ -50,55 +50,55 @@ async def test_names_and_numbers_of_projects(stores: Stores) -> None:
     await shop_of_ann(stores)
     twin = Account(AccountId("x"), "bob", "dev-x", False, NOON, None, None, is_project=True)
     with pytest.raises(AccountNameTaken):
-        await stores.projects.add(twin, member("ann", Role.OWNER), 5)
+        await stores.projects.add(twin, member("ann", Role.OWNER), 5, noted())
     more = account("more", is_project=True)
     with pytest.raises(TooManyProjects):
-        await stores.projects.add(more, member("ann", Role.OWNER), 1)
-    await stores.projects.add(more, member("bob", Role.OWNER), 1)
+        await stores.projects.add(more, member("ann", Role.OWNER), 1, noted())
+    await stores.projects.add(more, member("bob", Role.OWNER), 1, noted())
 
 
 async def test_members_are_set_and_removed(stores: Stores) -> None:
     """A member gets one role at a time; a project always has an owner."""
     await shop_of_ann(stores)
-    await stores.projects.set_member(SHOP, member("bob", Role.READER, 1))
-    await stores.projects.set_member(SHOP, member("bob", Role.EDITOR, 2))
+    await stores.projects.set_member(SHOP, member("bob", Role.READER, 1), noted())
+    await stores.projects.set_member(SHOP, member("bob", Role.EDITOR, 2), noted())
     assert await stores.projects.members(SHOP) == [
         member("ann", Role.OWNER),
         member("bob", Role.EDITOR, 1),
     ]
     for wish in (
-        stores.projects.remove_member(SHOP, ANN),
-        stores.projects.set_member(SHOP, member("ann", Role.READER)),
+        stores.projects.remove_member(SHOP, ANN, noted()),
+        stores.projects.set_member(SHOP, member("ann", Role.READER), noted()),
     ):
         with pytest.raises(OnlyOwner):
             await wish
     assert await stores.removal.projects_without(ANN) == ["shop"]
-    await stores.projects.set_member(SHOP, member("ann", Role.OWNER))
-    await stores.projects.set_member(SHOP, member("bob", Role.OWNER))
+    await stores.projects.set_member(SHOP, member("ann", Role.OWNER), noted())
+    await stores.projects.set_member(SHOP, member("bob", Role.OWNER), noted())
     assert await stores.removal.projects_without(ANN) == []
-    await stores.projects.remove_member(SHOP, ANN)
+    await stores.projects.remove_member(SHOP, ANN, noted())
     with pytest.raises(MemberNotFound):
-        await stores.projects.remove_member(SHOP, ANN)
+        await stores.projects.remove_member(SHOP, ANN, noted())
     assert await stores.projects.members(SHOP) == [member("bob", Role.OWNER, 1)]
 
 
 async def test_invitations(stores: Stores) -> None:
     """An invitation is used once before it expires, and never lowers a role."""
     shop = await shop_of_ann(stores)
-    await stores.projects.add_invitation(CODE, SHOP, Role.EDITOR, "", NOON, at(10))
+    await stores.projects.add_invitation(CODE, SHOP, Role.EDITOR, "", at(10), noted(NOON))
     assert await stores.projects.find_invitation(CODE, at(9)) == Invitation(
         Membership(shop, Role.EDITOR)
     )
     assert await stores.projects.find_invitation(CODE, at(10)) is None
     assert await stores.projects.find_invitation(b"2" * 32, NOON) is None
-    assert await stores.projects.join(CODE, BOB, at(1)) == Membership(shop, Role.EDITOR)
+    assert await stores.projects.join(CODE, BOB, noted(at(1))) == Membership(shop, Role.EDITOR)
     with pytest.raises(InvitationInvalid):
-        await stores.projects.join(CODE, BOB, at(1))
-    await stores.projects.add_invitation(CODE, SHOP, Role.READER, "", NOON, at(10))
-    assert await stores.projects.join(CODE, ANN, at(1)) == Membership(shop, Role.OWNER)
-    await stores.projects.add_invitation(CODE, SHOP, Role.READER, "", NOON, at(10))
+        await stores.projects.join(CODE, BOB, noted(at(1)))
+    await stores.projects.add_invitation(CODE, SHOP, Role.READER, "", at(10), noted(NOON))
+    assert await stores.projects.join(CODE, ANN, noted(at(1))) == Membership(shop, Role.OWNER)
+    await stores.projects.add_invitation(CODE, SHOP, Role.READER, "", at(10), noted(NOON))
     with pytest.raises(InvitationInvalid):
-        await stores.projects.join(CODE, BOB, at(10))
+        await stores.projects.join(CODE, BOB, noted(at(10)))
     assert len(await stores.projects.members(SHOP)) == 2
 
 
@@ -106,35 +106,35 @@ async def test_registering_with_an_invitation(stores: Stores) -> None:
     """An account that is created with an invitation is a member; a taken name keeps it."""
     shop = await shop_of_ann(stores)
     add = stores.projects.add_invitation
-    await add(CODE, SHOP, Role.READER, "carol@example.com", NOON, at(10))
+    await add(CODE, SHOP, Role.READER, "carol@example.com", at(10), noted(NOON))
     offered = Membership(shop, Role.READER)
     assert await stores.projects.find_invitation(CODE, NOON) == Invitation(
         offered, "carol@example.com"
     )
     twin = Account(AccountId("x"), "bob", "dev-x", False, NOON, None, None)
     with pytest.raises(AccountNameTaken):
-        await stores.projects.register(twin, "hash", CODE, at(1))
-    assert await stores.projects.register(account("carol"), "hash", CODE, at(1)) == offered
+        await stores.projects.register(twin, "hash", CODE, noted(at(1)))
+    assert await stores.projects.register(account("carol"), "hash", CODE, noted(at(1))) == offered
     assert (await stores.projects.members(SHOP))[1:] == [member("carol", Role.READER, 1)]
     with pytest.raises(InvitationInvalid):
-        await stores.projects.register(account("dave"), "hash", CODE, at(1))
+        await stores.projects.register(account("dave"), "hash", CODE, noted(at(1)))
     assert await stores.accounts.find_account("dave") is None
 
 
 async def test_a_session_has_the_projects_of_its_person(stores: Stores) -> None:
     """A session has the projects that the person is a member of, unless they are disabled."""
     shop = await shop_of_ann(stores)
-    await stores.sessions.open_session(CODE, BOB, "192.0.2.7", NOON, at(100))
+    await stores.sessions.open_session(CODE, BOB, at(100), noted(NOON, "192.0.2.7"))
     own = SessionRow(account("bob"), NOON, NOON, NOON)
     assert await stores.sessions.find_session(CODE, at(1)) == own
-    await stores.projects.set_member(SHOP, member("bob", Role.READER))
+    await stores.projects.set_member(SHOP, member("bob", Role.READER), noted())
     member_of = SessionRow(account("bob"), NOON, NOON, NOON, (Membership(shop, Role.READER),))
     assert await stores.sessions.find_session(CODE, at(1)) == member_of
-    await stores.accounts.disable(SHOP, at(2))
+    await stores.accounts.disable(SHOP, noted(at(2)))
     assert await stores.sessions.find_session(CODE, at(3)) == own
-    await stores.accounts.enable(SHOP)
+    await stores.accounts.enable(SHOP, noted())
     assert await stores.sessions.find_session(CODE, at(3)) == member_of
-    assert await stores.removal.delete(SHOP)
+    assert await stores.removal.delete(SHOP, noted())
     assert await stores.sessions.find_session(CODE, at(3)) == own
 
 

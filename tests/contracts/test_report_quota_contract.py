@@ -28,7 +28,7 @@ from tests.contracts.test_report_store_contract import (
     counts,
     posted,
 )
-from tests.engines.deliveries import account
+from tests.engines.deliveries import account, noted
 
 pytestmark = pytest.mark.attack
 
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.attack
 async def stores(stores: Stores) -> Stores:
     """Add two accounts."""
     for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name))
+        await stores.accounts.add_account(account(name), noted())
     return stores
 
 

@@ -49,6 +49,7 @@ from tests.engines.deliveries import (
     account,
     at,
     delivery,
+    noted,
     recipient,
     report_recipient,
 )
@@ -108,7 +109,7 @@ def counts(number: int, day: Instant = TODAY, amount: int = 2, **facts: object) 
 async def stores(stores: Stores) -> Stores:
     """Add two accounts."""
     for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name))
+        await stores.accounts.add_account(account(name), noted())
     return stores
 
 

@@ -8,7 +8,7 @@ from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.messages import Delivery
 from mailcheck.core.searches import parse_search
 from tests.contracts.conftest import Stores
-from tests.engines.deliveries import NOON, account, at, content, delivery, mail, recipient
+from tests.engines.deliveries import NOON, account, at, content, delivery, mail, noted, recipient
 
 PEOPLE = (
     Person("to", "first@team.example", "Erster Größer"),
@@ -52,7 +52,7 @@ async def fill(stores: Stores) -> None:
     derived content. Add one for bob that all searches would find.
     """
     for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name))
+        await stores.accounts.add_account(account(name), noted())
     full = await receive(stores, "SignUp", mail("Willkommen im Shop", "x" * 3_000, AUTHOR))
     signature = sign_text(fold_text(TEXT))
     derived = content(

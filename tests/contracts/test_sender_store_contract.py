@@ -7,7 +7,7 @@ from mailcheck.core.domains.receiver_reports import MAX_DECISIONS, SenderDecisio
 from mailcheck.core.errors import TooManyDecisions
 from mailcheck.core.identifiers import AccountId
 from tests.contracts.conftest import Stores
-from tests.engines.deliveries import NOON, account
+from tests.engines.deliveries import NOON, account, noted
 
 ANN, BOB = AccountId("ann"), AccountId("bob")
 MINE, NOT_MINE = SenderDecision.MINE, SenderDecision.NOT_MINE
@@ -16,7 +16,7 @@ MINE, NOT_MINE = SenderDecision.MINE, SenderDecision.NOT_MINE
 async def test_a_decision_is_of_an_account_and_a_domain(stores: Stores) -> None:
     """A later decision replaces an earlier one, and others are not affected."""
     for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name))
+        await stores.accounts.add_account(account(name), noted())
     senders = stores.senders
     await senders.decide(ANN, "example.org", "sendgrid", NOT_MINE, NOON)
     await senders.decide(ANN, "example.org", "sendgrid", MINE, NOON)
@@ -27,14 +27,14 @@ async def test_a_decision_is_of_an_account_and_a_domain(stores: Stores) -> None:
     assert await senders.decisions(BOB, "example.org") == {}
     await senders.forget(ANN, "example.org", "sendgrid")
     assert await senders.decisions(ANN, "example.org") == {"192.0.2.1": NOT_MINE}
-    await stores.removal.delete(ANN)
+    await stores.removal.delete(ANN, noted())
     assert await senders.decisions(ANN, "example.org") == {}
 
 
 async def test_the_number_of_decisions_is_limited(stores: Stores) -> None:
     """At the maximum, a decision can be changed and taken back, but none can be added."""
     for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name))
+        await stores.accounts.add_account(account(name), noted())
     senders = stores.senders
     named = [f"s{number}.example" for number in range(MAX_DECISIONS)]
     await gatherResults([senders.decide(ANN, "example.org", one, NOT_MINE, NOON) for one in named])

@@ -78,6 +78,7 @@ from tests.engines.deliveries import (
     deliverability_test,
     delivery,
     mail,
+    noted,
     recipient,
     refusal,
     report_recipient,
@@ -279,7 +280,7 @@ async def processes(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIter
         for engine in pair.engines:
             engine.open()
         for name in ("ann", "bob"):
-            await pair.one.accounts.add_account(account(name))
+            await pair.one.accounts.add_account(account(name), noted())
         yield pair
         await pair.check()
     finally:
@@ -383,7 +384,7 @@ async def test_recovery_while_mail_arrives(processes: Processes) -> None:
 
 async def test_a_last_place(processes: Processes) -> None:
     """The last place in an inbox is used once."""
-    await processes.one.accounts.add_account(account("few", max_messages=1))
+    await processes.one.accounts.add_account(account("few", max_messages=1), noted())
     first, second = (delivery(recipient("few")) for _ in range(2))
     outcomes = await processes.race(
         lambda s: s.deliveries.deliver(first), lambda s: s.deliveries.deliver(second)
@@ -548,26 +549,26 @@ def _key(name: str) -> ApiKey:
 async def test_accounts(processes: Processes) -> None:
     """Of two accounts with a name, role or invitation one gets it; the later password counts."""
     one = processes.one
-    pair = (_named("same", "x1", is_operator=True),), (_named("same", "x2", is_operator=True),)
+    pair = [(_named("same", name, is_operator=True), noted()) for name in ("x1", "x2")]
     assert await race(processes, "accounts.add_account", *pair) == [None, AccountNameTaken]
-    operators = [(account(name, is_operator=True),) for name in ("x3", "x4")]
+    operators = [(account(name, is_operator=True), noted()) for name in ("x3", "x4")]
     assert await race(processes, "accounts.add_account", *operators) == [None, None]
     accounts = await one.accounts.list_accounts()
     assert [found.name for found in accounts if found.is_operator] == ["x4"]
     for invitation in (b"1", b"2", b"3"):
-        await one.passwords.add_invitation(invitation, NOON, at(100))
-    people = [(account(name), "$", b"1", NOON) for name in ("x5", "x6")]
+        await one.passwords.add_invitation(invitation, at(100), noted(NOON))
+    people = [(account(name), "$", b"1", noted()) for name in ("x5", "x6")]
     assert await race(processes, "passwords.register", *people) == [None, InvitationInvalid]
     assert await one.accounts.find_account("x6") is None
     # The invitation of a registration whose name is taken stays valid.
-    people = [(_named("new", f"x{n}"), "$", b"%d" % n, NOON) for n in (2, 3)]
+    people = [(_named("new", f"x{n}"), "$", b"%d" % n, noted()) for n in (2, 3)]
     assert await race(processes, "passwords.register", *people) == [None, AccountNameTaken]
     assert await one.passwords.has_invitation(b"3", NOON)
     for method, outcomes, kept in (
         ("set_first_password", [True, False], "$1"),
         ("set_password", [None, None], "$2"),
     ):
-        passwords = [(ANN, text, NOON) for text in ("$1", "$2")]
+        passwords = [(ANN, text, noted()) for text in ("$1", "$2")]
         assert await race(processes, f"passwords.{method}", *passwords) == outcomes
         found = await one.passwords.find_password("ann")
         assert found is not None
@@ -577,9 +578,9 @@ async def test_accounts(processes: Processes) -> None:
 async def test_keys(processes: Processes) -> None:
     """A preset key is added once, and a key is revoked once; later uses and faults count."""
     one = processes.one
-    preset = (_key("k1"), b"k1"), (_key("other"), b"k1")
+    preset = (_key("k1"), b"k1", noted()), (_key("other"), b"k1", noted())
     assert await race(processes, "accounts.add_key", *preset) == [None, None]
-    await one.accounts.add_key(_key("k2"), b"k2")
+    await one.accounts.add_key(_key("k2"), b"k2", noted())
     assert [key.id for key in await one.accounts.list_keys(ANN)] == ["k1", "k2"]
     uses = [(KeyId("k1"), at(9)), (KeyId("k2"), at(1))]
     later = [(KeyId("k2"), at(9)), (KeyId("k1"), at(1))]
@@ -589,11 +590,11 @@ async def test_keys(processes: Processes) -> None:
     assert await race(processes, "accounts.set_key_fault", *faults) == [True, True]
     assert (await one.accounts.list_keys(ANN))[0].fails_every == 5
     revoked, is_set = await processes.race(
-        call("accounts.revoke_key", KeyId("k1"), at(9)),
+        call("accounts.revoke_key", KeyId("k1"), noted(at(9))),
         call("accounts.set_key_fault", KeyId("k1"), 7),
     )
     assert (revoked is not None, is_set) == (True, False)
-    revoked = await race(processes, "accounts.revoke_key", (KeyId("k2"), at(9)))
+    revoked = await race(processes, "accounts.revoke_key", (KeyId("k2"), noted(at(9))))
     assert [found is not None for found in revoked] == [True, False]
 
 
@@ -672,10 +673,10 @@ async def test_the_last_place(processes: Processes) -> None:
     added = [(deliverability_test(name), FORGET_AT) for name in ("x", "y")]
     assert await race(processes, "tests.add", *added) == [None, TooManyPendingTests]
     for number in range(MOST_WEBHOOKS - 1):
-        await processes.one.webhooks.add(webhook(f"w{number}"), is_from_now=True)
+        await processes.one.webhooks.add(webhook(f"w{number}"), noted(), is_from_now=True)
     first, second = await processes.race(
-        lambda s: s.webhooks.add(webhook("first"), is_from_now=True),
-        lambda s: s.webhooks.add(webhook("second"), is_from_now=True),
+        lambda s: s.webhooks.add(webhook("first"), noted(), is_from_now=True),
+        lambda s: s.webhooks.add(webhook("second"), noted(), is_from_now=True),
     )
     assert (first.id, type(second)) == ("first", TooManyWebhooks)
 
@@ -716,7 +717,7 @@ async def test_webhooks(processes: Processes) -> None:
     for now in (NOON, at(60)):
         holders = [(holder, now, 15_000) for holder in ("first", "second")]
         assert await race(processes, "webhooks.claim", *holders) == [True, False]
-    one = await processes.one.webhooks.add(webhook("one"), is_from_now=True)
+    one = await processes.one.webhooks.add(webhook("one"), noted(), is_from_now=True)
     await processes.one.webhooks.claim("mine", at(120), 15_000)
     record = call("webhooks.record", "mine", one, [WebhookDelivery("msg_1", NOON, Attempt(200), 1)])
     restart = call("webhooks.restart", ANN, one.id, None)
@@ -724,7 +725,10 @@ async def test_webhooks(processes: Processes) -> None:
     assert (kept, restarted.revision) == (True, 1)
     again = await processes.race(restart, record)
     assert (again[0].revision, again[1]) == (2, False)
-    assert await processes.race(call("webhooks.delete", ANN, one.id), record) == [True, False]
+    assert await processes.race(call("webhooks.delete", ANN, one.id, noted()), record) == [
+        True,
+        False,
+    ]
 
 
 async def test_watches(processes: Processes) -> None:

@@ -22,7 +22,7 @@ from mailcheck.core.webhooks import MOST_WEBHOOKS, Webhook
 from mailcheck.engines.database import DatabaseEngine
 from mailcheck.store.domains.watch_store import History, RunRecord
 from tests.contracts.conftest import Stores
-from tests.engines.deliveries import NOON, account, at, copy_watch, watch, webhook
+from tests.engines.deliveries import NOON, account, at, copy_watch, noted, watch, webhook
 
 ANN, BOB = AccountId("ann"), AccountId("bob")
 MINE, OTHER = "this daemon", "another one"
@@ -34,7 +34,7 @@ RAISED = Raised("SPF: record", "warning", "SPF is bad.", is_new=True)
 async def prepared(stores: Stores, *names: str) -> list[Watch]:
     """Add two accounts, and watches for one of them."""
     for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name))
+        await stores.accounts.add_account(account(name), noted())
     return [await stores.watches.add(watch(name)) for name in names]
 
 
@@ -271,7 +271,7 @@ async def urls_of(stores: Stores) -> list[str]:
 async def test_receivers_exist_while_a_watch_names_them(stores: Stores) -> None:
     """All watches that name a URL share one webhook; the owner's own webhooks are kept."""
     await prepared(stores)
-    own = await stores.webhooks.add(replace(webhook("own"), url="u:1"), is_from_now=True)
+    own = await stores.webhooks.add(replace(webhook("own"), url="u:1"), noted(), is_from_now=True)
     settings = named("u:1", "u:2")
     both = [receiver("r1", "u:1"), receiver("r2", "u:2")]
     await stores.watches.add(replace(watch("one"), settings=settings), both)
@@ -295,7 +295,7 @@ async def test_the_maximum_of_receivers(stores: Stores) -> None:
     """
     await prepared(stores)
     for number in range(MOST_WEBHOOKS - 1):
-        await stores.webhooks.add(webhook(f"w{number}"), is_from_now=True)
+        await stores.webhooks.add(webhook(f"w{number}"), noted(), is_from_now=True)
     settings, two = named("u:1", "u:2"), [receiver("r1", "u:1"), receiver("r2", "u:2")]
     with pytest.raises(TooManyWebhooks):
         await stores.watches.add(replace(watch("one"), settings=settings), two)

@@ -19,7 +19,7 @@ from mailcheck.core.webhooks import (
     told,
 )
 from tests.contracts.conftest import Stores
-from tests.engines.deliveries import NOON, account, at, delivery, recipient, webhook
+from tests.engines.deliveries import NOON, account, at, delivery, noted, recipient, webhook
 
 ANN, BOB = AccountId("ann"), AccountId("bob")
 MINE, OTHER = "this daemon", "another one"
@@ -34,7 +34,7 @@ WANTED = MessageFilter(
 async def stores(stores: Stores) -> Stores:
     """Add two accounts, and mails for one of them."""
     for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name))
+        await stores.accounts.add_account(account(name), noted())
     for _ in range(3):
         await stores.deliveries.deliver(delivery(recipient("ann")))
     return stores
@@ -43,7 +43,7 @@ async def stores(stores: Stores) -> Stores:
 async def added(stores: Stores, name: str = "one", position: int = 0) -> Webhook:
     """Add a webhook of Ann's."""
     one = replace(webhook(name), position=Position(position))
-    return await stores.webhooks.add(one, is_from_now=False)
+    return await stores.webhooks.add(one, noted(), is_from_now=False)
 
 
 def tried(number: int = 1, status: int | None = 200) -> WebhookDelivery:
@@ -55,7 +55,7 @@ def tried(number: int = 1, status: int | None = 200) -> WebhookDelivery:
 async def test_a_webhook_is_kept_whole(stores: Stores) -> None:
     """A webhook is found by its account only, unchanged; its position is the newest."""
     one = replace(webhook("one"), wanted=WANTED)
-    kept = await stores.webhooks.add(one, is_from_now=True)
+    kept = await stores.webhooks.add(one, noted(), is_from_now=True)
     assert kept == replace(one, account_name="ann", position=Position(3))
     assert await stores.webhooks.find(ANN, one.id) == kept
     assert await stores.webhooks.find(BOB, one.id) is None
@@ -74,7 +74,7 @@ class Asked(MessageFilter, frozen=True, kw_only=True):
 async def test_a_webhook_keeps_the_filter_alone(stores: Stores) -> None:
     """Additional fields of a request are not stored."""
     one = replace(webhook("one"), wanted=Asked(tag="a", url="https://a.example/"))
-    kept = await stores.webhooks.add(one, is_from_now=True)
+    kept = await stores.webhooks.add(one, noted(), is_from_now=True)
     assert kept.wanted == MessageFilter(tag="a")
 
 
@@ -93,22 +93,22 @@ async def test_the_maximum_of_webhooks(stores: Stores) -> None:
         await added(stores, f"w{number}")
     with pytest.raises(TooManyWebhooks):
         await added(stores, "more")
-    await stores.webhooks.add(replace(webhook("bobs"), account_id=BOB), is_from_now=True)
-    assert not await stores.webhooks.delete(BOB, WebhookId("w3"))
-    assert await stores.webhooks.delete(ANN, WebhookId("w3"))
-    assert not await stores.webhooks.delete(ANN, WebhookId("w3"))
+    await stores.webhooks.add(replace(webhook("bobs"), account_id=BOB), noted(), is_from_now=True)
+    assert not await stores.webhooks.delete(BOB, WebhookId("w3"), noted())
+    assert await stores.webhooks.delete(ANN, WebhookId("w3"), noted())
+    assert not await stores.webhooks.delete(ANN, WebhookId("w3"), noted())
     await added(stores, "more")
 
 
 async def test_secrets(stores: Stores) -> None:
     """A new secret replaces the old one, which also signs until a given time."""
     one = await added(stores)
-    changed = await stores.webhooks.replace_secret(ANN, one.id, "whsec_new", at(60))
+    changed = await stores.webhooks.replace_secret(ANN, one.id, "whsec_new", at(60), noted())
     assert changed is not None
     assert changed == await stores.webhooks.find(ANN, one.id)
     assert changed.secrets(at(59)) == ("whsec_new", one.secret)
     assert changed.secrets(at(60)) == ("whsec_new",)
-    assert await stores.webhooks.replace_secret(BOB, one.id, "whsec_his", at(60)) is None
+    assert await stores.webhooks.replace_secret(BOB, one.id, "whsec_his", at(60), noted()) is None
     assert await stores.webhooks.find(ANN, one.id) == changed
 
 
@@ -177,7 +177,7 @@ async def test_records_that_come_too_late(stores: Stores) -> None:
     assert not await webhooks.record(MINE, told(one, Position(3)), [tried(3)])
     assert await webhooks.find(ANN, one.id) == restarted
     assert await webhooks.deliveries(one.id) == [tried()]
-    await webhooks.delete(ANN, one.id)
+    await webhooks.delete(ANN, one.id, noted())
     assert not await webhooks.record(MINE, told(restarted, Position(3)), [tried(4)])
     assert await webhooks.deliveries(one.id) == []
 
@@ -221,6 +221,6 @@ async def test_moments_are_kept_whole(stores: Stores) -> None:
     """All times are stored in milliseconds."""
     one = await added(stores)
     until = Instant((1 << 45) + 1)
-    changed = await stores.webhooks.replace_secret(ANN, one.id, "whsec_new", until)
+    changed = await stores.webhooks.replace_secret(ANN, one.id, "whsec_new", until, noted())
     assert changed is not None
     assert changed.earlier_until == until

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import count
 
 from mailcheck.core.accounts import Account
+from mailcheck.core.audit import Action, AuditEntry
 from mailcheck.core.content import MessageContent
 from mailcheck.core.cursors import START
 from mailcheck.core.deliverability_tests import (
@@ -186,6 +187,20 @@ def content(text: str = "Hello", codes: Sequence[str] = (), **facts: object) -> 
     }
     known["searched"] = text
     return MessageContent(text=text, codes=tuple(codes), **{**known, **facts})  # type: ignore[arg-type]
+
+
+def noted(now: Instant = NOON, client: str = "192.0.2.7") -> AuditEntry:
+    """Return a new entry of the audit log, for a store that writes it with a change."""
+    return AuditEntry(
+        id=new_time_ordered_id(now, lambda size: next(_numbers).to_bytes(size, "big")),
+        happened_at=now,
+        account_id=None,
+        account_name="",
+        actor="test",
+        client=client,
+        action=Action.ACCOUNT_CREATED,
+        detail="",
+    )
 
 
 def inbound_route(route_id: str, owner: str = "ann", **facts: object) -> InboundRoute:

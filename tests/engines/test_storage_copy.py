@@ -67,6 +67,7 @@ from tests.engines.deliveries import (
     inbound_mail,
     inbound_route,
     mail,
+    noted,
     recipient,
     refusal,
     report_recipient,
@@ -89,9 +90,11 @@ def ignore_progress(table: str, done: int, total: int) -> None:
 def fill_signing_in(engine: SqliteEngine) -> None:
     """Add an identity, a link, a passkey, a challenge, and a client with a code and tokens."""
     identities, passkeys, oauth = IdentityStore(engine), PasskeyStore(engine), OAuthStore(engine)
-    result_of(identities.link(LinkedIdentity("https://id.example", "ann-1", ANN, NOON)))
-    result_of(identities.add_link(b"link", ANN, NOON, at(60)))
-    result_of(passkeys.add_passkey(Passkey("p", ANN, b"\xff\x00", b"cose", 0, "Laptop", NOON)))
+    result_of(identities.link(LinkedIdentity("https://id.example", "ann-1", ANN, NOON), noted()))
+    result_of(identities.add_link(b"link", ANN, at(60), noted(NOON)))
+    result_of(
+        passkeys.add_passkey(Passkey("p", ANN, b"\xff\x00", b"cose", 0, "Laptop", NOON), noted())
+    )
     result_of(passkeys.add_challenge(b"challenge", NOON, at(60)))
     back = "https://agent.example/back"
     client = Client(
@@ -102,12 +105,12 @@ def fill_signing_in(engine: SqliteEngine) -> None:
         has_secret=True,
         created_at=NOON,
     )
-    result_of(oauth.add_client(client, b"secret", 9))
-    code = AuthorizationCode(ANN, ANN, "agent", "Agent", back, "challenge", "messages:read", at(60))
+    result_of(oauth.add_client(client, b"secret", 9, noted()))
+    code = AuthorizationCode(ANN, ANN, "agent", "Agent", back, "challenge", "inbox:read", at(60))
     result_of(oauth.add_code(b"code", code, NOON))
     grant = ApiKey(KeyId("g"), ANN, "", "", NOON, None, None, None, None, client_id="agent")
     tokens = NewTokens(b"access", at(60), b"refresh", at(60))
-    redeemed = oauth.redeem_code(b"code", grant, b"none", back, "challenge", tokens, 9)
+    redeemed = oauth.redeem_code(b"code", grant, b"none", back, "challenge", tokens, 9, noted())
     assert result_of(redeemed).key is not None
 
 
@@ -121,16 +124,18 @@ def fill(path: str) -> None:
         PasswordStore(engine),
     )
     for one in (account("ann", is_operator=True, max_messages=9_999), account("bob")):
-        result_of(accounts.add_account(one))
-    result_of(accounts.add_key(KEY, b"\x00digest\xff"))
-    result_of(passwords.set_password(ANN, "$scrypt$hash", NOON))
-    result_of(passwords.add_invitation(b"invitation", NOON, at(60)))
-    result_of(SessionStore(engine).open_session(b"session", ANN, "192.0.2.7", NOON, at(60)))
+        result_of(accounts.add_account(one, noted()))
+    result_of(accounts.add_key(KEY, b"\x00digest\xff", noted()))
+    result_of(passwords.set_password(ANN, "$scrypt$hash", noted(NOON)))
+    result_of(passwords.add_invitation(b"invitation", at(60), noted(NOON)))
+    result_of(SessionStore(engine).open_session(b"session", ANN, at(60), noted(NOON, "192.0.2.7")))
     result_of(AuditStore(engine).add(ENTRY))
     projects, owner = ProjectStore(engine), Member(ANN, "ann", Role.OWNER, NOON)
-    result_of(projects.add(account("shop", is_project=True), owner, 9))
+    result_of(projects.add(account("shop", is_project=True), owner, 9, noted()))
     shop = AccountId("shop")
-    result_of(projects.add_invitation(b"join", shop, Role.READER, "bob@example.com", NOON, at(60)))
+    result_of(
+        projects.add_invitation(b"join", shop, Role.READER, "bob@example.com", at(60), noted(NOON))
+    )
     fill_signing_in(engine)
     test = deliverability_test("report")
     result_of(DeliverabilityStore(engine).add(test, at(9_999)))
@@ -148,7 +153,7 @@ def fill(path: str) -> None:
     result_of(SqlMemory(engine, lambda: NOON).keep(key_of("health"), "{}", 60_000))
     result_of(SqlSelectors(engine).note_selectors([("a.example", "s")]))
     webhooks = WebhookStore(engine)
-    made = result_of(webhooks.add(webhook("ci"), is_from_now=True))
+    made = result_of(webhooks.add(webhook("ci"), noted(), is_from_now=True))
     result_of(webhooks.note(made.id, WebhookDelivery("test_1", NOON, Attempt(), 7)))
     assert result_of(webhooks.claim("daemon", NOON, 15_000))
     inbound, route = InboundStore(engine), inbound_route("route", password="\x00", user="u")

@@ -29,6 +29,7 @@ from tests.engines.deliveries import (
     content,
     delivery,
     mail,
+    noted,
     recipient,
 )
 from tests.house import result_of
@@ -68,7 +69,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.now = NOON
         self.positions: dict[str, list[int]] = {name: [] for name in OWNERS[:2]}
         for name in OWNERS[:2]:
-            result_of(AccountStore(self.engine).add_account(account(name)))
+            result_of(AccountStore(self.engine).add_account(account(name), noted()))
 
     def teardown(self) -> None:
         """Close the store."""

@@ -22,7 +22,7 @@ from mailcheck.store.content_store import (
 )
 from mailcheck.store.mail_store import MailStore
 from mailcheck.workers.scheduling import DirectWorker
-from tests.engines.deliveries import account, content, delivery, recipient
+from tests.engines.deliveries import account, content, delivery, noted, recipient
 from tests.house import result_of
 from tests.table import rows
 
@@ -40,7 +40,7 @@ def test_notifications_take_little(postgresql_database: str) -> None:
     """Typical notifications need at most 2.5 bytes of disk per byte of mail."""
     engine = PostgresqlEngine(postgresql_database, DirectWorker(), DirectWorker())
     engine.open()
-    result_of(AccountStore(engine).add_account(account("ann")))
+    result_of(AccountStore(engine).add_account(account("ann"), noted()))
     mails, contents = MailStore(engine, Quota(10**9, 10**12)), ContentStore(engine)
     writer, total = Writer(7), 0
     connection = psycopg2.connect(postgresql_database)

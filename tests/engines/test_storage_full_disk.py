@@ -21,7 +21,7 @@ from mailcheck.store.content_store import ContentStore
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.messages import ExpiryStore
 from mailcheck.workers.scheduling import DirectWorker
-from tests.engines.deliveries import NOON, account, at, content, delivery, recipient, refusal
+from tests.engines.deliveries import NOON, account, at, content, delivery, noted, recipient, refusal
 from tests.house import result_of
 from tests.small_disk import SmallDisk, mounted
 
@@ -97,7 +97,7 @@ class Store:
 def new_store(folder: Path) -> Store:
     """Return a store with Ann's inbox."""
     store = Store(folder)
-    result_of(AccountStore(store.engine).add_account(account("ann")))
+    result_of(AccountStore(store.engine).add_account(account("ann"), noted()))
     return store
 
 

@@ -27,7 +27,7 @@ from mailcheck.store.mail_store import MailStore
 from mailcheck.store.messages import ExpiryStore
 from mailcheck.store.transactions import write
 from mailcheck.workers.scheduling import DirectWorker
-from tests.engines.deliveries import NOON, RETENTION, account, delivery, recipient, refusal
+from tests.engines.deliveries import NOON, RETENTION, account, delivery, noted, recipient, refusal
 from tests.house import result_of
 
 DELIVER = DeliverMails(Quota(100, 10**9))
@@ -69,7 +69,7 @@ def url(postgresql_url: str) -> str:
     engine = PostgresqlEngine(postgresql_url, DirectWorker(), DirectWorker())
     engine.open()
     for name in ("ann", "bob", "cat"):
-        result_of(AccountStore(engine).add_account(account(name)))
+        result_of(AccountStore(engine).add_account(account(name), noted()))
     result_of(engine.close())
     return postgresql_url
 

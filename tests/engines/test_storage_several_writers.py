@@ -15,7 +15,7 @@ from mailcheck.engines.postgresql_connection import PostgresqlWriter
 from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.mail_delivery import DeliverMails
 from mailcheck.workers.scheduling import DirectWorker
-from tests.engines.deliveries import account, delivery, recipient
+from tests.engines.deliveries import account, delivery, noted, recipient
 from tests.house import result_of
 from tests.servers.postgresql import PostgresqlServer
 
@@ -54,7 +54,7 @@ def url(postgresql_url: str) -> str:
     engine = PostgresqlEngine(postgresql_url, DirectWorker(), DirectWorker())
     engine.open()
     for name in ("ann", "bob"):
-        result_of(AccountStore(engine).add_account(account(name)))
+        result_of(AccountStore(engine).add_account(account(name), noted()))
     result_of(engine.close())
     return postgresql_url
 

@@ -14,7 +14,7 @@ from mailcheck.engines.postgresql import PostgresqlEngine
 from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.mail_store import MailStore
 from mailcheck.workers.scheduling import DirectWorker
-from tests.engines.deliveries import account
+from tests.engines.deliveries import account, noted
 from tests.engines.test_storage_postgresql import ask_of
 from tests.house import result_of
 
@@ -44,7 +44,7 @@ def require_order(url: str, seconds: float) -> int:
     """Store mails in two processes while a follower reads; return the number of stored mails."""
     engine = PostgresqlEngine(url, DirectWorker(), DirectWorker())
     engine.open()
-    result_of(AccountStore(engine).add_account(account("ann")))
+    result_of(AccountStore(engine).add_account(account("ann"), noted()))
     store, follower = MailStore(engine, Quota(10**9, 10**15)), Follower(url)
     command = [sys.executable, "-m", "tests.engines.store_process", url, str(seconds)]
     processes = [

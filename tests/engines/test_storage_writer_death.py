@@ -19,7 +19,7 @@ from mailcheck.store.mail_delivery import DeliverMails
 from mailcheck.store.mail_store import MailStore
 from mailcheck.store.transactions import for_each
 from mailcheck.workers.scheduling import DirectWorker
-from tests.engines.deliveries import account, delivery, recipient
+from tests.engines.deliveries import account, delivery, noted, recipient
 from tests.engines.test_storage_group_commit import HeldCommits
 from tests.house import result_of
 
@@ -91,7 +91,7 @@ def test_outcomes_of_a_dead_writer(make_engine: Callable[..., DatabaseEngine], d
         soon.now()
         return [getattr(one, "value", one) for one in outcomes]
 
-    added = [AccountStore(engine).add_account(account(name)) for name in ("ann", "bob")]
+    added = [AccountStore(engine).add_account(account(name), noted()) for name in ("ann", "bob")]
     written(*added)
     assert written(store.deliver(delivery(recipient("ann")))) == [(1,)]
     worker.dies = dies

@@ -8,6 +8,7 @@ from mailcheck.core.errors import ExpectedFailure, InvalidCredentials, LimitExce
 from mailcheck.core.rights import Scope, make_rights
 from mailcheck.core.signing_in.passkeys import Passkey
 from mailcheck.operations.accounts.sign_in import PER_ADDRESS, PER_NAME_AND_ADDRESS
+from tests.engines.deliveries import noted
 from tests.house import CHEAP_HASH, House, config_in_memory, result_of, run
 from tests.table import rows
 
@@ -116,9 +117,9 @@ def test_a_password_that_needs_a_passkey_logs_no_program_in(house: House) -> Non
     caller = log_in(house, "first", PASSWORD)
     ended: list[ExpectedFailure] = []
     passkey = Passkey("id", account_id, b"c", b"key", 0, "Phone", house.assembly.runtime.now())
-    result_of(accounts.passkey_store.add_passkey(passkey))
+    result_of(accounts.passkey_store.add_passkey(passkey, noted()))
     with accounts.log_in.watched(caller, ended.append):
-        result_of(accounts.passkey_store.require_passkey(account_id, is_required=True))
+        result_of(accounts.passkey_store.require_passkey(account_id, noted(), is_required=True))
         run(accounts.ended_access.check())
     assert len(ended) == 1
     for _ in range(2):

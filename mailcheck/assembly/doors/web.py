@@ -4,7 +4,7 @@ from functools import cache, partial
 
 from twisted.web.server import Request
 
-from mailcheck.api.urls import PROVIDERS_PATH
+from mailcheck.api.urls import PAGES_WITH_FILES, PROJECT_PAGES_PATH, PROVIDERS_PATH
 from mailcheck.assembly.daemon import Daemon
 from mailcheck.assembly.deployment import body_limits, connection_limits
 from mailcheck.assembly.doors.access import WebParts, build_access, client_addresses, posted_size
@@ -46,7 +46,13 @@ def build_web(daemon: Daemon) -> BoundedSite:
         runtime.reactor,
         runtime.clients,
         bodies=body_limits(
-            {f"{PROVIDERS_PATH}/".encode(): posted_size(config.smtp.max_message_size)},
+            {
+                f"{PROVIDERS_PATH}/".encode(): posted_size(config.smtp.max_message_size),
+                **{
+                    f"{PROJECT_PAGES_PATH}/*{path}".encode(): config.smtp.max_message_size
+                    for path in PAGES_WITH_FILES
+                },
+            },
             runtime.memory,
         ),
         buffers=daemon.responses,

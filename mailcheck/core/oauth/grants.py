@@ -111,14 +111,13 @@ class Redemption(Struct, frozen=True):
 
     ``key`` is the grant, or `None` with a ``problem``. ``revoked`` is the grant that ended because
     the code or the token was used a second time, or by another client. ``is_repeated``: the token
-    was exchanged a short time ago, too. ``replaced`` are the grants that this one has replaced.
+    was exchanged a short time ago, too.
     """
 
     key: ApiKey | None = None
     problem: str = ""
     revoked: ApiKey | None = None
     is_repeated: bool = False
-    replaced: tuple[ApiKey, ...] = ()
 
 
 def challenge_of(verifier: str) -> str:

@@ -1,6 +1,9 @@
 """Writing and reading of the audit log."""
 
-from mailcheck.core.audit import ENDS_ACCESS, Action, Actor, AuditEntry
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mailcheck.core.audit import Action, Actor, AuditEntry
 from mailcheck.core.identifiers import AccountId, new_time_ordered_id
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.cluster import Notifications
@@ -11,50 +14,56 @@ PAGE = 100
 
 
 class Audit:
-    """The audit log. Operations add an entry after each change that succeeded.
+    """The audit log. A store writes the entry about a change in the transaction of the change.
 
-    :param ending: gets a notification after each change that may have ended access.
+    :param changes: gets a notification after each change. It may have ended access.
     """
 
     def __init__(
         self,
         store: AuditStore,
-        ending: Notifications[str],
+        changes: Notifications[str],
         clock_and_randomness: ClockAndRandomness,
     ) -> None:
         self._store = store
-        self._ending = ending
+        self._changes = changes
         self._now = clock_and_randomness.now
         self._random_bytes = clock_and_randomness.random_bytes
+
+    @contextmanager
+    def noting(
+        self, action: Action, account_id: AccountId | None, by: Actor, detail: str = ""
+    ) -> Iterator[AuditEntry]:
+        """Return the entry about a change that the block makes: it hands the entry to the store.
+
+        ``account_id`` is the account that is changed, or `None` for the service. ``detail`` is for
+        people, and has no secrets. The store may know more, and complete both.
+        """
+        now = self._now()
+        yield AuditEntry(
+            id=new_time_ordered_id(now, self._random_bytes),
+            happened_at=now,
+            account_id=account_id,
+            account_name="",
+            actor=by.name,
+            client=by.client,
+            action=action,
+            detail=detail,
+        )
+        self._changes.publish(action)
 
     async def note(
         self, action: Action, account_id: AccountId | None, by: Actor, detail: str = ""
     ) -> None:
-        """Add an entry about an account, or about the service (`None`).
-
-        ``detail`` is for people, and has no secrets.
-        """
-        if action in ENDS_ACCESS:
-            self._ending.publish(action)
-        now = self._now()
-        await self._store.add(
-            AuditEntry(
-                id=new_time_ordered_id(now, self._random_bytes),
-                happened_at=now,
-                account_id=account_id,
-                account_name="",
-                actor=by.name,
-                client=by.client,
-                action=action,
-                detail=detail,
-            )
-        )
+        """Add an entry about something that is not a change in the store."""
+        with self.noting(action, account_id, by, detail) as entry:
+            await self._store.add(entry)
 
     async def newest(
-        self, account_id: AccountId | None = None, before: str = "", limit: int = PAGE
+        self, account_id: AccountId | None = None, before: int = 0, limit: int = PAGE
     ) -> list[AuditEntry]:
         """Return entries about an account, or about all, newest first.
 
-        :param before: only entries older than the one with this id.
+        :param before: only entries before the one with this position; zero is no limit.
         """
         return await self._store.newest(account_id, before, limit)

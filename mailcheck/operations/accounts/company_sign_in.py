@@ -258,8 +258,8 @@ class CompanySignIn:
             problem = f"the subject must have 1 to {MAX_SUBJECT} characters"
             raise InvalidParameter("subject", f"{problem}; got {len(subject)}")
         identity = LinkedIdentity(self._provider.issuer, subject, account.id, self._now())
-        await self._identities.link(identity)
-        await self._audit.note(Action.IDENTITY_LINKED, account.id, by, subject)
+        with self._audit.noting(Action.IDENTITY_LINKED, account.id, by, subject) as entry:
+            await self._identities.link(identity, entry)
 
     async def unlink(self, account: Account, by: Actor = COMMAND_LINE) -> bool:
         """Remove the links of an account. Return whether there were any.
@@ -272,10 +272,8 @@ class CompanySignIn:
             raise InvalidParameter(
                 "company", "you have no password: ask the operator for one, then remove the link"
             )
-        is_removed = await self._identities.unlink(account.id)
-        if is_removed:
-            await self._audit.note(Action.IDENTITY_REMOVED, account.id, by)
-        return is_removed
+        with self._audit.noting(Action.IDENTITY_REMOVED, account.id, by) as entry:
+            return await self._identities.unlink(account.id, entry)
 
     async def is_linked(self, account: Account) -> bool:
         """Return whether a person of the provider can sign in to an account."""
@@ -362,14 +360,11 @@ class CompanySignIn:
                 linked = LinkedIdentity(
                     identity.issuer, identity.subject, account.id, account.created_at
                 )
-                found = await self._identities.add_person(account, linked)
+                by, detail = Actor(account.name, client), "company account"
+                with self._audit.noting(Action.ACCOUNT_CREATED, account.id, by, detail) as entry:
+                    found = await self._identities.add_person(account, linked, entry)
             except (AccountNameTaken, InvalidParameter):
                 continue
-            if found.is_new:
-                by = Actor(found.account.name, client)
-                await self._audit.note(
-                    Action.ACCOUNT_CREATED, found.account.id, by, "company account"
-                )
             return found.account
         raise SignInFailed("no free name was found for your account: ask the operator")
 

@@ -36,7 +36,7 @@ from mailcheck.core.identifiers import (
     new_api_key,
     new_short_id,
 )
-from mailcheck.core.instants import Instant, format_instant
+from mailcheck.core.instants import Instant
 from mailcheck.core.rights import ALL_RIGHTS, Rights
 from mailcheck.operations.accounts.audit import Audit
 from mailcheck.operations.accounts.authenticate import (
@@ -108,8 +108,8 @@ class ManageAccounts:
         account = await self.draft(
             name, is_operator=is_operator, max_messages=max_messages, max_bytes=max_bytes
         )
-        await self._store.add_account(account)
-        await self._audit.note(Action.ACCOUNT_CREATED, account.id, by)
+        with self._audit.noting(Action.ACCOUNT_CREATED, account.id, by) as entry:
+            await self._store.add_account(account, entry)
         return account
 
     async def draft(
@@ -189,8 +189,9 @@ class ManageAccounts:
         :raises AccountNameTaken: another account has the name, or a similar one.
         """
         name = require_name(name)
-        await self._store.rename(account.id, name)
-        await self._audit.note(Action.ACCOUNT_RENAMED, account.id, by, f"was {account.name}")
+        was = f"was {account.name}"
+        with self._audit.noting(Action.ACCOUNT_RENAMED, account.id, by, was) as entry:
+            await self._store.rename(account.id, name, entry)
 
     async def set_limits(
         self, account: Account, limits: AccountLimits, by: Actor = COMMAND_LINE
@@ -202,12 +203,12 @@ class ManageAccounts:
         :raises InvalidParameter: a number is out of range.
         """
         _require_limits(limits)
-        await self._store.set_limits(account.id, limits)
         changed = ", ".join(
             f"{name} {'default' if value is None else value}"
             for name, value in asdict(limits).items()
         )
-        await self._audit.note(Action.LIMITS_CHANGED, account.id, by, changed)
+        with self._audit.noting(Action.LIMITS_CHANGED, account.id, by, changed) as entry:
+            await self._store.set_limits(account.id, limits, entry)
 
     async def make_operator(self, account: Account, by: Actor = COMMAND_LINE) -> None:
         """Transfer the operator's role to an account.
@@ -219,8 +220,8 @@ class ManageAccounts:
             raise AccountDisabled(f"the account {account.name!r} is disabled: enable it first")
         if account.is_project:
             raise InvalidParameter("name", f"{account.name!r} is a project: choose a person")
-        await self._store.make_operator(account.id)
-        await self._audit.note(Action.OPERATOR_CHANGED, account.id, by)
+        with self._audit.noting(Action.OPERATOR_CHANGED, account.id, by) as entry:
+            await self._store.make_operator(account.id, entry)
 
     async def disable(self, account: Account, by: Actor = COMMAND_LINE) -> None:
         """Disable an account: end its sessions, and refuse its keys and its mail.
@@ -230,13 +231,13 @@ class ManageAccounts:
         :raises AccountIsOperator: the account has the operator's role.
         """
         _require_other(account)
-        if await self._store.disable(account.id, self._now()):
-            await self._audit.note(Action.ACCOUNT_DISABLED, account.id, by)
+        with self._audit.noting(Action.ACCOUNT_DISABLED, account.id, by) as entry:
+            await self._store.disable(account.id, entry)
 
     async def enable(self, account: Account, by: Actor = COMMAND_LINE) -> None:
         """Enable a disabled account."""
-        if await self._store.enable(account.id):
-            await self._audit.note(Action.ACCOUNT_ENABLED, account.id, by)
+        with self._audit.noting(Action.ACCOUNT_ENABLED, account.id, by) as entry:
+            await self._store.enable(account.id, entry)
 
     async def holdings(self, account: Account) -> Holdings:
         """Count what is deleted together with an account.
@@ -266,11 +267,10 @@ class ManageAccounts:
         await self.disable(account, by)
         holdings = await self.holdings(account)
         await delete_in_batches(partial(self._removal.delete_messages, account.id), BATCH)
-        await self._removal.delete(account.id)
         counts = ", ".join(f"{number} {name}" for name, number in holdings if number)
-        await self._audit.note(
-            Action.ACCOUNT_DELETED, None, by, f"{account.name}: {counts or 'empty'}"
-        )
+        detail = f"{account.name}: {counts or 'empty'}"
+        with self._audit.noting(Action.ACCOUNT_DELETED, None, by, detail) as entry:
+            await self._removal.delete(account.id, entry)
         return holdings
 
     async def issue_key(
@@ -310,8 +310,8 @@ class ManageAccounts:
             expires_at=expires_at,
             **columns_of_rights(rights),
         )
-        await self._store.add_key(key, digest_secret(secret))
-        await self._audit.note(Action.KEY_ISSUED, account.id, by, _describe(key))
+        with self._audit.noting(Action.KEY_ISSUED, account.id, by, key.described) as entry:
+            await self._store.add_key(key, digest_secret(secret), entry)
         return IssuedKey(key, secret)
 
     async def has_key(self, secret: str) -> bool:
@@ -339,12 +339,12 @@ class ManageAccounts:
 
         :raises KeyNotFound: no key has this id, or it is already revoked.
         """
-        key = await self._store.revoke_key(KeyId(key_id), self._now())
+        with self._audit.noting(Action.KEY_REVOKED, None, by) as entry:
+            key = await self._store.revoke_key(KeyId(key_id), entry)
         if key is None:
             raise KeyNotFound(
                 f"no key with the id {key_id!r} can be revoked; `mailcheck key list` shows the ids"
             )
-        await self._audit.note(Action.KEY_REVOKED, key.account_id, by, _describe(key))
 
 
 def require_name(name: str) -> str:
@@ -372,14 +372,6 @@ def _require_other(account: Account) -> None:
         raise AccountIsOperator(
             f"{account.name!r} is the operator's account: give that role to another account first"
         )
-
-
-def _describe(key: ApiKey) -> str:
-    """Return the id, the name and the rights of a key, for the audit log."""
-    words = [f"{key.id} {key.name!r}" if key.name else key.id, str(key.rights)]
-    if key.expires_at is not None:
-        words.append(f"until {format_instant(key.expires_at)}")
-    return ", ".join(words)
 
 
 MAX_KEYS = 20

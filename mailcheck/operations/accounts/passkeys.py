@@ -159,8 +159,8 @@ class Passkeys:
             name=name,
             created_at=self._now(),
         )
-        await self._store.add_passkey(passkey)
-        await self._audit.note(Action.PASSKEY_ADDED, account.id, by, name)
+        with self._audit.noting(Action.PASSKEY_ADDED, account.id, by, name) as entry:
+            await self._store.add_passkey(passkey, entry)
         return passkey
 
     async def begin_sign_in(self, client: str, account_id: AccountId | None = None) -> str:
@@ -244,29 +244,30 @@ class Passkeys:
         :raises InvalidParameter: the name is not acceptable, or the account has no such passkey.
         """
         name = _require_name(name)
-        if not await self._store.rename_passkey(account.id, passkey_id, name):
-            raise InvalidParameter("id", f"this account has no passkey {passkey_id!r}")
-        await self._audit.note(Action.PASSKEY_RENAMED, account.id, by, name)
+        with self._audit.noting(Action.PASSKEY_RENAMED, account.id, by, name) as entry:
+            if not await self._store.rename_passkey(account.id, passkey_id, name, entry):
+                raise InvalidParameter("id", f"this account has no passkey {passkey_id!r}")
 
     async def remove(self, account: Account, passkey_id: str, by: Actor) -> None:
         """Remove a passkey of a person who is signed in.
 
         :raises InvalidParameter: the account has no such passkey, or it is the last way to sign in.
         """
-        removed = await self._store.remove_spare_passkey(
-            account.id, passkey_id, has_passwords=self._sign_in.has_passwords
-        )
-        await _note_removed(self._audit, account, removed, passkey_id, by)
+        with self._audit.noting(Action.PASSKEY_REMOVED, account.id, by) as entry:
+            removed = await self._store.remove_spare_passkey(
+                account.id, passkey_id, entry, has_passwords=self._sign_in.has_passwords
+            )
+        _require_removed(removed, passkey_id)
 
     async def set_required(self, account: Account, *, is_required: bool, by: Actor) -> None:
         """Require a passkey after the password of an account, or not.
 
         :raises InvalidParameter: the account has no passkey or no password.
         """
-        if not await self._store.require_passkey(account.id, is_required=is_required):
-            raise InvalidParameter("required", "this needs a passkey and a password")
         detail = "passkey required" if is_required else "passkey not required"
-        await self._audit.note(Action.SECOND_FACTOR_CHANGED, account.id, by, detail)
+        with self._audit.noting(Action.SECOND_FACTOR_CHANGED, account.id, by, detail) as entry:
+            if not await self._store.require_passkey(account.id, entry, is_required=is_required):
+                raise InvalidParameter("required", "this needs a passkey and a password")
 
     @property
     def _server(self) -> "Fido2Server":
@@ -313,18 +314,15 @@ async def remove_passkeys(
 
     :raises InvalidParameter: the account has no such passkey.
     """
-    removed = await store.remove_passkeys(account.id, passkey_id)
-    await _note_removed(audit, account, removed, passkey_id, by)
+    with audit.noting(Action.PASSKEY_REMOVED, account.id, by) as entry:
+        removed = await store.remove_passkeys(account.id, passkey_id, entry)
+    _require_removed(removed, passkey_id)
     return removed
 
 
-async def _note_removed(
-    audit: Audit, account: Account, removed: Sequence[str], passkey_id: str | None, by: Actor
-) -> None:
+def _require_removed(removed: Sequence[str], passkey_id: str | None) -> None:
     if passkey_id is not None and not removed:
         raise InvalidParameter("id", f"this account has no passkey {passkey_id!r}")
-    for name in removed:
-        await audit.note(Action.PASSKEY_REMOVED, account.id, by, name)
 
 
 def _require_possible(public_key: Mapping[int, Any]) -> None:

@@ -47,8 +47,9 @@ class ManageProjects:
         _require_person(owner)
         project = replace(await self._accounts.draft(name), is_operator=False, is_project=True)
         first = Member(owner.id, owner.name, Role.OWNER, self._now())
-        await self._store.add(project, first, MAX_PROJECTS)
-        await self._audit.note(Action.PROJECT_CREATED, project.id, by, f"owner {owner.name}")
+        detail = f"owner {owner.name}"
+        with self._audit.noting(Action.PROJECT_CREATED, project.id, by, detail) as entry:
+            await self._store.add(project, first, MAX_PROJECTS, entry)
         return project
 
     async def rename(self, project: Account, name: str, by: Actor) -> None:
@@ -94,8 +95,10 @@ class ManageProjects:
         :raises OnlyOwner: the project would have no owner left.
         """
         _require_person(person)
-        await self._store.set_member(project.id, Member(person.id, person.name, role, self._now()))
-        await self._audit.note(Action.MEMBER_SET, project.id, by, f"{person.name}: {role}")
+        member = Member(person.id, person.name, role, self._now())
+        detail = f"{person.name}: {role}"
+        with self._audit.noting(Action.MEMBER_SET, project.id, by, detail) as entry:
+            await self._store.set_member(project.id, member, entry)
 
     async def remove_member(
         self, project: Account, account_id: AccountId, by: Actor = COMMAND_LINE
@@ -106,9 +109,9 @@ class ManageProjects:
         :raises OnlyOwner: the project would have no owner left.
         """
         names = {member.account_id: member.name for member in await self._store.members(project.id)}
-        await self._store.remove_member(project.id, account_id)
         detail = names.get(account_id, account_id)
-        await self._audit.note(Action.MEMBER_REMOVED, project.id, by, detail)
+        with self._audit.noting(Action.MEMBER_REMOVED, project.id, by, detail) as entry:
+            await self._store.remove_member(project.id, account_id, entry)
 
     async def invite(
         self,
@@ -134,11 +137,11 @@ class ManageProjects:
             address = self.rules.require_invited(address, inviter)
         code, now = new_session_secret(self._random_bytes), self._now()
         expires_at = Instant(now + INVITATION_DAYS * DAY)
-        await self._store.add_invitation(
-            digest_secret(code), project.id, role, address, now, expires_at
-        )
         detail = f"{address} as {role}" if address else f"as {role}"
-        await self._audit.note(Action.PERSON_INVITED, project.id, by, detail)
+        with self._audit.noting(Action.PERSON_INVITED, project.id, by, detail) as entry:
+            await self._store.add_invitation(
+                digest_secret(code), project.id, role, address, expires_at, entry
+            )
         return code
 
     async def find_invitation(self, code: str) -> Invitation:
@@ -156,8 +159,8 @@ class ManageProjects:
 
         :raises InvitationInvalid: the invitation is unknown, used or expired.
         """
-        joined = await self._store.join(digest_secret(code), person.id, self._now())
-        return await self._note_joined(person, joined, by)
+        with self._audit.noting(Action.MEMBER_SET, None, by) as entry:
+            return await self._store.join(digest_secret(code), person.id, entry)
 
     async def register(
         self, account: Account, password_hash: str, code: str, by: Actor
@@ -167,16 +170,8 @@ class ManageProjects:
         :raises AccountNameTaken: the name is taken; the invitation stays valid.
         :raises InvitationInvalid: the invitation is unknown, used or expired.
         """
-        joined = await self._store.register(
-            account, password_hash, digest_secret(code), self._now()
-        )
-        await self._audit.note(Action.ACCOUNT_CREATED, account.id, by, "sign-up")
-        return await self._note_joined(account, joined, by)
-
-    async def _note_joined(self, person: Account, joined: Membership, by: Actor) -> Membership:
-        detail = f"{person.name}: {joined.role}"
-        await self._audit.note(Action.MEMBER_SET, joined.project.id, by, detail)
-        return joined
+        with self._audit.noting(Action.ACCOUNT_CREATED, account.id, by, "sign-up") as entry:
+            return await self._store.register(account, password_hash, digest_secret(code), entry)
 
 
 def _require_project(account: Account) -> Account:

@@ -39,8 +39,8 @@ class Invitations:
         """Create an invitation and return the code for its link."""
         code, now = new_session_secret(self._random_bytes), self._now()
         expires_at = Instant(now + INVITATION_DAYS * DAY)
-        await self._store.add_invitation(digest_secret(code), now, expires_at)
-        await self._audit.note(Action.PERSON_INVITED, None, by)
+        with self._audit.noting(Action.PERSON_INVITED, None, by) as entry:
+            await self._store.add_invitation(digest_secret(code), expires_at, entry)
         return code
 
     async def invite_as(self, account: Account, by: Actor) -> str:
@@ -157,6 +157,6 @@ class Register(Struct, eq=False):
             return Registered(await self.sign_in.open(account, client), joined)
         is_invited = self.rules.mode is Registration.INVITE
         digest = digest_secret(invitation) if is_invited else None
-        await self.store.register(account, hashed, digest, self.now())
-        await self.audit.note(Action.ACCOUNT_CREATED, account.id, by, "sign-up")
+        with self.audit.noting(Action.ACCOUNT_CREATED, account.id, by, "sign-up") as entry:
+            await self.store.register(account, hashed, digest, entry)
         return Registered(await self.sign_in.open(account, client), None)

@@ -89,9 +89,9 @@ class DashboardSessions:
         secret, now = new_session_secret(self._random_bytes), self._now()
         digest = digest_secret(secret)
         ends_at = _end(now, now)
-        await self._store.open_session(digest, account_id, by.client, now, ends_at, is_company)
         detail = "company account" if is_company else ""
-        await self._audit.note(Action.SIGNED_IN, account_id, by, detail)
+        with self._audit.noting(Action.SIGNED_IN, account_id, by, detail) as entry:
+            await self._store.open_session(digest, account_id, ends_at, entry, is_company)
         return secret
 
     async def of_account(self, account_id: AccountId) -> list[ListedSession]:
@@ -100,10 +100,8 @@ class DashboardSessions:
 
     async def end_listed(self, account_id: AccountId, listed_id: str, by: Actor) -> bool:
         """End a session of an account by its id in the list; return whether there was one."""
-        is_ended = await self._store.end_listed(account_id, listed_id)
-        if is_ended:
-            await self._audit.note(Action.SESSION_ENDED, account_id, by, listed_id)
-        return is_ended
+        with self._audit.noting(Action.SESSION_ENDED, account_id, by, listed_id) as entry:
+            return await self._store.end_listed(account_id, listed_id, entry)
 
     async def find(self, secret: str) -> SessionRow | None:
         """Return a session with its account, or `None` if it is unknown or expired."""
@@ -121,9 +119,8 @@ class DashboardSessions:
 
     async def end(self, secret: str, account_id: AccountId, by: Actor) -> bool:
         """End a session of an account, if it exists. Return whether the company opened it."""
-        is_company = await self._store.end_session(digest_secret(secret))
-        await self._audit.note(Action.SIGNED_OUT, account_id, by)
-        return is_company
+        with self._audit.noting(Action.SIGNED_OUT, account_id, by) as entry:
+            return await self._store.end_session(digest_secret(secret), entry)
 
     @staticmethod
     def id_of(secret: str) -> str:
@@ -266,8 +263,8 @@ class SignIn:
             raise AccountDisabled(f"the account {account.name!r} is disabled: enable it first")
         code, now = new_session_secret(self._random_bytes), self._now()
         expires_at = Instant(now + LINK_MINUTES * MINUTE)
-        await self._links.add_link(digest_secret(code), account.id, now, expires_at)
-        await self._audit.note(Action.SIGN_IN_LINK_CREATED, account.id, by)
+        with self._audit.noting(Action.SIGN_IN_LINK_CREATED, account.id, by) as entry:
+            await self._links.add_link(digest_secret(code), account.id, expires_at, entry)
         return code
 
     async def follow_link(self, code: str, client: str) -> SignedIn:
@@ -328,13 +325,16 @@ class SignIn:
             raise InvalidParameter("name", f"{account.name!r} is a project: its members sign in")
         require_strong(new, account.name)
         written = await self._hasher.write(new, account.id)
-        await self._store.set_password(account.id, written, self._now())
-        await self._audit.note(Action.PASSWORD_CHANGED, account.id, by)
+        with self._audit.noting(Action.PASSWORD_CHANGED, account.id, by) as entry:
+            await self._store.set_password(account.id, written, entry)
 
-    async def set_first_password(self, account: Account, new: str) -> bool:
+    async def set_first_password(
+        self, account: Account, new: str, by: Actor = COMMAND_LINE
+    ) -> bool:
         """Set a generated password (`new_password`). Return whether the account had none."""
         written = await self._hasher.write_random(new)
-        return await self._store.set_first_password(account.id, written, self._now())
+        with self._audit.noting(Action.PASSWORD_CHANGED, account.id, by, "the first one") as entry:
+            return await self._store.set_first_password(account.id, written, entry)
 
     async def has_password(self, account: Account) -> bool:
         """Return whether an account has a password."""

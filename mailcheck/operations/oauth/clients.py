@@ -7,7 +7,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from mailcheck.core.accounts import RequestLimits
-from mailcheck.core.audit import COMMAND_LINE, Action, Actor
+from mailcheck.core.audit import COMMAND_LINE, Action, Actor, AuditEntry
 from mailcheck.core.errors import ClientNotFound, InvalidParameter
 from mailcheck.core.identifiers import (
     CLIENT_SECRET_PREFIX,
@@ -220,9 +220,11 @@ class OAuthClients:
             raise OAuthRefused(code, str(failure)) from None
         for uri in uris.split():
             self._require_scheme(uri)
-        return await self._add(
+        made = self._draw(
             metadata.name, uris, ClientSource.REGISTRATION, has_secret=method != PUBLIC
         )
+        await self._add(made)
+        return made
 
     async def add(
         self,
@@ -240,12 +242,13 @@ class OAuthClients:
             raise InvalidParameter("name", "the name of the client is empty; enter a name")
         uris = join_redirect_uris(redirect_uris)
         shown = ClientMetadata(client_name=name).name
-        made = await self._add(shown, uris, ClientSource.OPERATOR, has_secret=has_secret)
+        made = self._draw(shown, uris, ClientSource.OPERATOR, has_secret=has_secret)
         detail = f"{made.client.id} {made.client.name!r}: {uris}"
-        await self._audit.note(Action.CLIENT_REGISTERED, None, by, detail)
+        with self._audit.noting(Action.CLIENT_REGISTERED, None, by, detail) as entry:
+            await self._add(made, entry)
         return made
 
-    async def _add(
+    def _draw(
         self, name: str, redirect_uris: str, source: ClientSource, *, has_secret: bool
     ) -> RegisteredClient:
         now, is_temporary = self._now(), source is ClientSource.REGISTRATION
@@ -259,10 +262,11 @@ class OAuthClients:
             created_at=now,
             expires_at=Instant(now + UNUSED_LIFE) if is_temporary else None,
         )
-        await self._store.add_client(
-            client, digest_secret(secret) if secret else None, MAX_REGISTERED
-        )
         return RegisteredClient(client, secret)
+
+    async def _add(self, made: RegisteredClient, entry: AuditEntry | None = None) -> None:
+        digest = digest_secret(made.secret) if made.secret else None
+        await self._store.add_client(made.client, digest, MAX_REGISTERED, entry)
 
     async def list(self) -> Sequence[Client]:
         """List the registered clients, oldest first."""
@@ -274,10 +278,8 @@ class OAuthClients:
         :return: the number of revoked grants.
         :raises ClientNotFound: no client with this id is registered.
         """
-        revoked = await self._store.delete_client(client_id, self._now())
+        with self._audit.noting(Action.CLIENT_DELETED, None, by, client_id) as entry:
+            revoked = await self._store.delete_client(client_id, entry)
         if revoked is None:
             raise ClientNotFound(f"no client with the id {client_id!r} is registered")
-        await self._audit.note(Action.CLIENT_DELETED, None, by, client_id)
-        for key in revoked:
-            await self._audit.note(Action.KEY_REVOKED, key.account_id, by, f"{key.id} {key.name!r}")
         return len(revoked)

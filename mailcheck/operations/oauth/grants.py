@@ -186,22 +186,18 @@ class Grants:
         )
         # No secret has this digest: the grant is used through its tokens only.
         unusable = self._random_bytes(32)
-        redeemed = await self._store.redeem_code(
-            digest_secret(code),
-            grant,
-            unusable,
-            redirect_uri,
-            challenge_of(verifier),
-            tokens,
-            MAX_KEYS,
-        )
-        key = await self._accept(redeemed, client)
-        detail = f"{key.id} {key.name!r} for the client {client_id}, {key.rights}"
-        by = Actor("OAuth", client)
-        await self._audit.note(Action.KEY_ISSUED, key.account_id, by, detail)
-        for replaced_key in redeemed.replaced:
-            detail = f"{replaced_key.id} {replaced_key.name!r}: replaced by {key.id}"
-            await self._audit.note(Action.KEY_REVOKED, replaced_key.account_id, by, detail)
+        with self._audit.noting(Action.KEY_ISSUED, None, Actor("OAuth", client)) as entry:
+            redeemed = await self._store.redeem_code(
+                digest_secret(code),
+                grant,
+                unusable,
+                redirect_uri,
+                challenge_of(verifier),
+                tokens,
+                MAX_KEYS,
+                entry,
+            )
+        key = _require_grant(redeemed)
         await self._clients.keep(client_id)
         return _answer(key, pair)
 
@@ -228,8 +224,9 @@ class Grants:
                     RefusalCode.INVALID_SCOPE,
                     f"the scope {beyond[0]} was not granted: ask the person again",
                 )
-        redeemed = await self._store.redeem_refresh_token(digest, client_id, tokens, now)
-        key = await self._accept(redeemed, client)
+        with self._audit.noting(Action.KEY_REVOKED, None, Actor("OAuth", client)) as entry:
+            redeemed = await self._store.redeem_refresh_token(digest, client_id, tokens, entry)
+        key = _require_grant(redeemed)
         if redeemed.is_repeated:
             self._log.info(
                 "a refresh token of the grant {id} was exchanged again, from {client}",
@@ -264,22 +261,15 @@ class Grants:
         )
         return digests, (access, refresh)
 
-    async def _accept(self, redeemed: Redemption, client: str) -> ApiKey:
-        """Return the grant.
 
-        :raises OAuthRefused: there is none.
-        """
-        if redeemed.revoked is not None:
-            await self._note_theft(redeemed, client)
-        if redeemed.key is None:
-            raise OAuthRefused(RefusalCode.INVALID_GRANT, redeemed.problem)
-        return redeemed.key
+def _require_grant(redeemed: Redemption) -> ApiKey:
+    """Return the grant.
 
-    async def _note_theft(self, redeemed: Redemption, client: str) -> None:
-        assert redeemed.revoked is not None
-        detail = f"{redeemed.revoked.id} {redeemed.revoked.name!r}: {redeemed.problem}"
-        by = Actor("OAuth", client)
-        await self._audit.note(Action.KEY_REVOKED, redeemed.revoked.account_id, by, detail)
+    :raises OAuthRefused: there is none.
+    """
+    if redeemed.key is None:
+        raise OAuthRefused(RefusalCode.INVALID_GRANT, redeemed.problem)
+    return redeemed.key
 
 
 def _answer(key: ApiKey, pair: tuple[str, str]) -> Tokens:

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import fields
 
+from mailcheck.core.audit import AuditEntry
 from mailcheck.core.identifiers import AccountId
 from mailcheck.ports.engine import Transaction
+from mailcheck.store.accounts.audit_store import write_entry
 from mailcheck.store.messages import delete_unreferenced, remove_messages
 from mailcheck.store.transactions import Store, frees_space, inbox_write, read, write
 
@@ -89,11 +91,12 @@ class AccountRemoval(Store):
 
     @frees_space
     @write
-    def delete(self, transaction: Transaction, account_id: AccountId) -> bool:
+    def delete(self, transaction: Transaction, account_id: AccountId, entry: AuditEntry) -> bool:
         """Delete an account and all that is left of it; return false if there is none."""
         found = transaction.rows(_DELIVERIES, (account_id,) * 4)
         if not transaction.execute("DELETE FROM account WHERE id = ?", (account_id,)):
             return False
         # Foreign keys delete the other rows. Mails may belong to other accounts, too.
         delete_unreferenced(transaction, {row.delivery_id for row in found} - {None})
+        write_entry(transaction, entry)
         return True

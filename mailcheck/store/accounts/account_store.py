@@ -13,15 +13,17 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from mailcheck.core.accounts import Access, Account, AccountLimits, AccountUse, ApiKey
+from mailcheck.core.audit import AuditEntry
 from mailcheck.core.cursors import Position
 from mailcheck.core.errors import AccountNameTaken, InvitationInvalid
 from mailcheck.core.identifiers import AccountId, KeyId
 from mailcheck.core.instants import Instant
 from mailcheck.core.projects import Membership, Role
 from mailcheck.ports.engine import Transaction, Value
+from mailcheck.store.accounts.audit_store import write_entry
 from mailcheck.store.transactions import (
     Store,
     columns_of,
@@ -244,7 +246,9 @@ class AccountStore(Store):
     """Accounts and their API keys."""
 
     @write
-    def add_account(self, transaction: Transaction, account: Account) -> AccountNameTaken | None:
+    def add_account(
+        self, transaction: Transaction, account: Account, entry: AuditEntry
+    ) -> AccountNameTaken | None:
         """Add an account and its empty inbox, and transfer the operator's role if it has it.
 
         The very first account is the one that the configuration means by an empty name.
@@ -252,9 +256,12 @@ class AccountStore(Store):
         :raises AccountNameTaken: the name exists, or looks like an existing one.
         """
         taken = insert_account(transaction, account)
-        if taken is None and len(transaction.rows("SELECT id FROM account LIMIT 2")) == 1:
+        if taken is not None:
+            return taken
+        if len(transaction.rows("SELECT id FROM account LIMIT 2")) == 1:
             _bind(transaction, FIRST_ACCOUNT, account.id)
-        return taken
+        write_entry(transaction, entry)
+        return None
 
     @read
     def first_account(self, transaction: Transaction) -> Account | None:
@@ -308,7 +315,7 @@ class AccountStore(Store):
 
     @write
     def rename(
-        self, transaction: Transaction, account_id: AccountId, name: str
+        self, transaction: Transaction, account_id: AccountId, name: str, entry: AuditEntry
     ) -> AccountNameTaken | None:
         """Rename an account. Its addresses stay.
 
@@ -318,55 +325,69 @@ class AccountStore(Store):
         taken = _find_taken(transaction, name, account_id)
         if taken is None:
             transaction.execute("UPDATE account SET name = ? WHERE id = ?", (name, account_id))
+            write_entry(transaction, entry)
         return taken
 
     @write
     def set_limits(
-        self, transaction: Transaction, account_id: AccountId, limits: AccountLimits
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        limits: AccountLimits,
+        entry: AuditEntry,
     ) -> None:
         """Set the quota and the retention of an account; `None` is the configured one."""
         transaction.execute(
             "UPDATE account SET max_messages = ?, max_bytes = ?, retention_hours = ? WHERE id = ?",
             (limits.max_messages, limits.max_bytes, limits.retention_hours, account_id),
         )
+        write_entry(transaction, entry)
 
     @write
-    def make_operator(self, transaction: Transaction, account_id: AccountId) -> None:
+    def make_operator(
+        self, transaction: Transaction, account_id: AccountId, entry: AuditEntry
+    ) -> None:
         """Transfer the operator's role to an account."""
         transaction.lock(ACCOUNTS_LOCK)
         transaction.execute(_WITHOUT_OPERATOR)
         transaction.execute("UPDATE account SET is_operator = 1 WHERE id = ?", (account_id,))
+        write_entry(transaction, entry)
 
     @write
-    def disable(self, transaction: Transaction, account_id: AccountId, now: Instant) -> bool:
+    def disable(self, transaction: Transaction, account_id: AccountId, entry: AuditEntry) -> bool:
         """Disable an account and end its sessions; return false if it is disabled already."""
         transaction.execute("DELETE FROM dashboard_session WHERE account_id = ?", (account_id,))
-        return bool(
-            transaction.execute(
-                "UPDATE account SET disabled_at = ? WHERE id = ? AND disabled_at IS NULL",
-                (now, account_id),
-            )
-        )
+        if not transaction.execute(
+            "UPDATE account SET disabled_at = ? WHERE id = ? AND disabled_at IS NULL",
+            (entry.happened_at, account_id),
+        ):
+            return False
+        write_entry(transaction, entry)
+        return True
 
     @write
-    def enable(self, transaction: Transaction, account_id: AccountId) -> bool:
+    def enable(self, transaction: Transaction, account_id: AccountId, entry: AuditEntry) -> bool:
         """Enable a disabled account; return false if it is not disabled."""
-        return bool(
-            transaction.execute(
-                "UPDATE account SET disabled_at = NULL WHERE id = ? AND disabled_at IS NOT NULL",
-                (account_id,),
-            )
-        )
+        if not transaction.execute(
+            "UPDATE account SET disabled_at = NULL WHERE id = ? AND disabled_at IS NOT NULL",
+            (account_id,),
+        ):
+            return False
+        write_entry(transaction, entry)
+        return True
 
     @write
-    def add_key(self, transaction: Transaction, key: ApiKey, digest: bytes) -> None:
+    def add_key(
+        self, transaction: Transaction, key: ApiKey, digest: bytes, entry: AuditEntry
+    ) -> None:
         """Add an API key by its digest, unless the digest exists."""
         values: dict[str, Value] = asdict(key) | {"digest": digest}
-        transaction.execute(
+        if transaction.execute(
             f"INSERT INTO api_key ({', '.join(values)}) VALUES ({', '.join('?' * len(values))}) "
             "ON CONFLICT (digest) DO NOTHING",
             tuple(values.values()),
-        )
+        ):
+            write_entry(transaction, entry)
 
     @read
     def find_key(self, transaction: Transaction, digest: bytes) -> ApiKey | None:
@@ -402,14 +423,14 @@ class AccountStore(Store):
         ]
 
     @write
-    def revoke_key(self, transaction: Transaction, key_id: KeyId, now: Instant) -> ApiKey | None:
+    def revoke_key(
+        self, transaction: Transaction, key_id: KeyId, entry: AuditEntry
+    ) -> ApiKey | None:
         """Revoke a key permanently and return it; return `None` if the key is not valid."""
-        row = transaction.row(
-            "UPDATE api_key SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL "
-            f"RETURNING {KEY_COLUMNS}",
-            (now, key_id),
-        )
-        return None if row is None else value_of(ApiKey, row)
+        key = revoke(transaction, key_id, entry.happened_at)
+        if key is not None:
+            _note_key(transaction, entry, key)
+        return key
 
     @read
     def ended_of(
@@ -461,6 +482,20 @@ class AccountStore(Store):
             "WHERE id = ? AND (last_used_at IS NULL OR last_used_at < ?)",
             [(moment, key, moment) for key, moment in sorted(uses)],
         )
+
+
+def revoke(transaction: Transaction, key_id: KeyId, now: Instant) -> ApiKey | None:
+    """Revoke a key or a grant and return it; return `None` if it is not valid."""
+    row = transaction.row(
+        "UPDATE api_key SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL "
+        f"RETURNING {KEY_COLUMNS}",
+        (now, key_id),
+    )
+    return None if row is None else value_of(ApiKey, row)
+
+
+def _note_key(transaction: Transaction, entry: AuditEntry, key: ApiKey) -> None:
+    write_entry(transaction, replace(entry, account_id=key.account_id, detail=key.described))
 
 
 def _ended_keys(transaction: Transaction, key_ids: set[KeyId], now: Instant) -> set[KeyId]:
@@ -540,27 +575,37 @@ class PasswordStore(Store):
 
     @write
     def set_password(
-        self, transaction: Transaction, account_id: AccountId, password_hash: str, now: Instant
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        password_hash: str,
+        entry: AuditEntry,
     ) -> None:
         """Replace a password, and end all sessions of the account."""
         transaction.execute(
             f"{INTO_PASSWORD} ON CONFLICT (account_id) DO UPDATE "
             "SET hash = excluded.hash, changed_at = excluded.changed_at",
-            (account_id, password_hash, now),
+            (account_id, password_hash, entry.happened_at),
         )
         transaction.execute("DELETE FROM dashboard_session WHERE account_id = ?", (account_id,))
+        write_entry(transaction, entry)
 
     @write
     def set_first_password(
-        self, transaction: Transaction, account_id: AccountId, password_hash: str, now: Instant
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        password_hash: str,
+        entry: AuditEntry,
     ) -> bool:
         """Set the password of an account without one; return false if it has one."""
-        return bool(
-            transaction.execute(
-                f"{INTO_PASSWORD} ON CONFLICT (account_id) DO NOTHING",
-                (account_id, password_hash, now),
-            )
-        )
+        if not transaction.execute(
+            f"{INTO_PASSWORD} ON CONFLICT (account_id) DO NOTHING",
+            (account_id, password_hash, entry.happened_at),
+        ):
+            return False
+        write_entry(transaction, entry)
+        return True
 
     @write
     def renew_hash(
@@ -579,7 +624,7 @@ class PasswordStore(Store):
         account: Account,
         password_hash: str,
         invitation: bytes | None,
-        now: Instant,
+        entry: AuditEntry,
     ) -> AccountNameTaken | InvitationInvalid | None:
         """Add an account with a password, and use up the invitation with this digest, if any.
 
@@ -587,6 +632,7 @@ class PasswordStore(Store):
         :raises InvitationInvalid: it was used, has expired, or never existed; no account is added.
         """
         transaction.lock(ACCOUNTS_LOCK)
+        now = entry.happened_at
         if invitation is not None and not _has_invitation(transaction, invitation, now):
             return InvitationInvalid("this invitation was used before, or has expired")
         taken = insert_account(transaction, account)
@@ -595,18 +641,21 @@ class PasswordStore(Store):
         transaction.execute(INTO_PASSWORD, (account.id, password_hash, now))
         if invitation is not None:
             transaction.execute("DELETE FROM invitation WHERE digest = ?", (invitation,))
+        write_entry(transaction, entry)
         return None
 
     @write
     def add_invitation(
-        self, transaction: Transaction, digest: bytes, created_at: Instant, expires_at: Instant
+        self, transaction: Transaction, digest: bytes, expires_at: Instant, entry: AuditEntry
     ) -> None:
         """Add an invitation, and delete expired ones."""
-        transaction.execute("DELETE FROM invitation WHERE expires_at <= ?", (created_at,))
+        now = entry.happened_at
+        transaction.execute("DELETE FROM invitation WHERE expires_at <= ?", (now,))
         transaction.execute(
             "INSERT INTO invitation (digest, created_at, expires_at) VALUES (?, ?, ?)",
-            (digest, created_at, expires_at),
+            (digest, now, expires_at),
         )
+        write_entry(transaction, entry)
 
     @read
     def has_invitation(self, transaction: Transaction, digest: bytes, now: Instant) -> bool:
@@ -630,17 +679,17 @@ class SessionStore(Store):
         transaction: Transaction,
         digest: bytes,
         account_id: AccountId,
-        client: str,
-        now: Instant,
         ends_at: Instant,
+        entry: AuditEntry,
         is_company: bool = False,
     ) -> None:
-        """Add a session, and delete ended ones."""
+        """Add a session for the client of the entry, and delete ended ones."""
+        now = entry.happened_at
         transaction.execute("DELETE FROM dashboard_session WHERE ends_at <= ?", (now,))
         row: dict[str, Value] = {
             "digest": digest,
             "account_id": account_id,
-            "client": client,
+            "client": entry.client,
             "created_at": now,
             "seen_at": now,
             "confirmed_at": now,
@@ -648,6 +697,7 @@ class SessionStore(Store):
             "is_company": int(is_company),
         }
         insert(transaction, "dashboard_session", [row])
+        write_entry(transaction, entry)
 
     @read
     def list_sessions(
@@ -704,16 +754,25 @@ class SessionStore(Store):
 
     @frees_space
     @write
-    def end_session(self, transaction: Transaction, digest: bytes) -> bool:
+    def end_session(self, transaction: Transaction, digest: bytes, entry: AuditEntry) -> bool:
         """End a session, if it exists. Return whether the company's sign-in service opened it."""
         row = transaction.row(
             "DELETE FROM dashboard_session WHERE digest = ? RETURNING is_company", (digest,)
         )
-        return row is not None and bool(row.is_company)
+        if row is None:
+            return False
+        write_entry(transaction, entry)
+        return bool(row.is_company)
 
     @frees_space
     @write
-    def end_listed(self, transaction: Transaction, account_id: AccountId, listed_id: str) -> bool:
+    def end_listed(
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        listed_id: str,
+        entry: AuditEntry,
+    ) -> bool:
         """End a session of an account by its id (`session_id`); return false if there is none."""
         digests = [
             row.digest
@@ -724,6 +783,8 @@ class SessionStore(Store):
         ]
         for digest in digests:
             transaction.execute("DELETE FROM dashboard_session WHERE digest = ?", (digest,))
+        if digests:
+            write_entry(transaction, entry)
         return bool(digests)
 
 

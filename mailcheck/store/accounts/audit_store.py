@@ -19,30 +19,44 @@ from mailcheck.store.transactions import (
 _ENTRIES = f"SELECT {columns_of(AuditEntry, 'audit_entry')} FROM audit_entry"
 
 
+def write_entry(transaction: Transaction, entry: AuditEntry) -> None:
+    """Add an entry with the current name of its account, in the transaction of its change.
+
+    An account that has been deleted meanwhile is `None`. Every store method that changes rights
+    takes an entry and writes it with this function, so that a change and its entry are committed
+    together.
+    """
+    known = transaction.row("SELECT id, name FROM account WHERE id = ?", (entry.account_id,))
+    account = {"account_id": None} if known is None else {"account_name": known.name}
+    # The row is locked until the commit: positions are in the order of commits.
+    numbered = transaction.row(
+        "INSERT INTO audit_position (id, last, journaled) VALUES (1, 1, 0) "
+        "ON CONFLICT (id) DO UPDATE SET last = audit_position.last + 1 RETURNING last"
+    )
+    assert numbered is not None
+    position = {"position": numbered.last}
+    insert(transaction, "audit_entry", [asdict(entry) | account | position])
+
+
 class AuditStore(Store):
     """The entries of the audit log. No method changes one."""
 
     @write
     def add(self, transaction: Transaction, entry: AuditEntry) -> None:
-        """Add an entry with the current name of its account.
-
-        An account that has been deleted meanwhile is `None`.
-        """
-        known = transaction.row("SELECT id, name FROM account WHERE id = ?", (entry.account_id,))
-        account = {"account_id": None} if known is None else {"account_name": known.name}
-        insert(transaction, "audit_entry", [asdict(entry) | account])
+        """Add an entry about something that is not a change in the store."""
+        write_entry(transaction, entry)
 
     @read
     def newest(
-        self, transaction: Transaction, account_id: AccountId | None, before: str, limit: int
+        self, transaction: Transaction, account_id: AccountId | None, before: int, limit: int
     ) -> list[AuditEntry]:
         """Return entries of an account, or of all (`None`), newest first.
 
-        :param before: only entries with a lower id; an empty text is no limit.
+        :param before: only entries with a lower position; zero is no limit.
         """
         rows = transaction.rows(
-            f"{_ENTRIES} WHERE (? = '' OR id < ?) AND (? = '' OR account_id = ?) "
-            "ORDER BY id DESC LIMIT ?",
+            f"{_ENTRIES} WHERE (? = 0 OR position < ?) AND (? = '' OR account_id = ?) "
+            "ORDER BY position DESC LIMIT ?",
             (before, before, account_id or "", account_id or "", limit),
         )
         return [value_of(AuditEntry, row) for row in rows]
@@ -67,8 +81,8 @@ class AuditStore(Store):
     ) -> int:
         """Delete the oldest entries about an account, at most ``limit``; return their number."""
         return transaction.execute(
-            "DELETE FROM audit_entry WHERE id IN ("
-            "SELECT id FROM audit_entry WHERE COALESCE(account_id, '') = ? ORDER BY id LIMIT ?)",
+            "DELETE FROM audit_entry WHERE id IN (SELECT id FROM audit_entry "
+            "WHERE COALESCE(account_id, '') = ? ORDER BY position LIMIT ?)",
             (account_id or "", limit),
         )
 

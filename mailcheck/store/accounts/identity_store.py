@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import asdict
 
 from mailcheck.core.accounts import Account
+from mailcheck.core.audit import AuditEntry
 from mailcheck.core.errors import AccountNameTaken, IdentityTaken
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
@@ -16,6 +17,7 @@ from mailcheck.store.accounts.account_store import (
     ACCOUNTS_LOCK,
     insert_account,
 )
+from mailcheck.store.accounts.audit_store import write_entry
 from mailcheck.store.transactions import Store, columns_of, insert, read, value_of, write
 
 _IDENTITY = columns_of(LinkedIdentity, "linked_identity")
@@ -31,7 +33,11 @@ class IdentityStore(Store):
 
     @write
     def add_person(
-        self, transaction: Transaction, account: Account, identity: LinkedIdentity
+        self,
+        transaction: Transaction,
+        account: Account,
+        identity: LinkedIdentity,
+        entry: AuditEntry,
     ) -> KnownPerson | AccountNameTaken:
         """Add an account with its identity. If the identity is known meanwhile, return its account.
 
@@ -45,10 +51,13 @@ class IdentityStore(Store):
         if taken is not None:
             return taken
         insert(transaction, "linked_identity", [asdict(identity)])
+        write_entry(transaction, entry)
         return KnownPerson(account, is_new=True)
 
     @write
-    def link(self, transaction: Transaction, identity: LinkedIdentity) -> IdentityTaken | None:
+    def link(
+        self, transaction: Transaction, identity: LinkedIdentity, entry: AuditEntry
+    ) -> IdentityTaken | None:
         """Link an identity to an account, in place of another identity of the same issuer.
 
         :raises IdentityTaken: the identity signs in to another account.
@@ -62,14 +71,18 @@ class IdentityStore(Store):
             (identity.account_id, identity.issuer),
         )
         insert(transaction, "linked_identity", [asdict(identity)])
+        write_entry(transaction, entry)
         return None
 
     @write
-    def unlink(self, transaction: Transaction, account_id: AccountId) -> bool:
+    def unlink(self, transaction: Transaction, account_id: AccountId, entry: AuditEntry) -> bool:
         """Remove all identities of an account; return false if it has none."""
-        return bool(
-            transaction.execute("DELETE FROM linked_identity WHERE account_id = ?", (account_id,))
-        )
+        if not transaction.execute(
+            "DELETE FROM linked_identity WHERE account_id = ?", (account_id,)
+        ):
+            return False
+        write_entry(transaction, entry)
+        return True
 
     @read
     def identities_of(
@@ -88,17 +101,18 @@ class IdentityStore(Store):
         transaction: Transaction,
         digest: bytes,
         account_id: AccountId,
-        now: Instant,
         expires_at: Instant,
+        entry: AuditEntry,
     ) -> None:
         """Add a sign-in link, and delete expired ones."""
-        transaction.execute("DELETE FROM sign_in_link WHERE expires_at <= ?", (now,))
+        transaction.execute("DELETE FROM sign_in_link WHERE expires_at <= ?", (entry.happened_at,))
         row: dict[str, Value] = {
             "digest": digest,
             "account_id": account_id,
             "expires_at": expires_at,
         }
         insert(transaction, "sign_in_link", [row])
+        write_entry(transaction, entry)
 
     @write
     def use_link(self, transaction: Transaction, digest: bytes, now: Instant) -> Account | None:

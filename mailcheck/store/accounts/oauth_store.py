@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from mailcheck.core.accounts import ApiKey
+from mailcheck.core.audit import Action, AuditEntry
 from mailcheck.core.identifiers import KeyId
 from mailcheck.core.instants import Instant
 from mailcheck.core.oauth.clients import Client, ClientSource
@@ -17,7 +20,8 @@ from mailcheck.core.oauth.grants import (
     Redemption,
 )
 from mailcheck.ports.engine import Row, Transaction
-from mailcheck.store.accounts.account_store import IS_GRANTED, KEY_COLUMNS, KnownKey
+from mailcheck.store.accounts.account_store import IS_GRANTED, KEY_COLUMNS, KnownKey, revoke
+from mailcheck.store.accounts.audit_store import write_entry
 from mailcheck.store.transactions import Store, columns_of, insert, read, value_of, write
 
 _CLIENT_COLUMNS = columns_of(Client, "oauth_client", "has_secret")
@@ -46,9 +50,16 @@ class OAuthStore(Store):
 
     @write
     def add_client(
-        self, transaction: Transaction, client: Client, secret_digest: bytes | None, maximum: int
+        self,
+        transaction: Transaction,
+        client: Client,
+        secret_digest: bytes | None,
+        maximum: int,
+        entry: AuditEntry | None,
     ) -> None:
         """Add a client, and delete expired ones.
+
+        :param entry: `None` for a client that registers itself, which gives it no access.
 
         If ``maximum`` clients have registered themselves, the oldest clients without a grant are
         deleted to make room for another one.
@@ -60,6 +71,8 @@ class OAuthStore(Store):
         row = asdict(client) | {"secret_digest": secret_digest}
         del row["has_secret"]
         insert(transaction, "oauth_client", [row])
+        if entry is not None:
+            write_entry(transaction, entry)
 
     @read
     def find_client(
@@ -88,7 +101,7 @@ class OAuthStore(Store):
 
     @write
     def delete_client(
-        self, transaction: Transaction, client_id: str, now: Instant
+        self, transaction: Transaction, client_id: str, entry: AuditEntry
     ) -> list[ApiKey] | None:
         """Delete a client and revoke its grants; return them, or `None` without such a client."""
         if not transaction.execute("DELETE FROM oauth_client WHERE id = ?", (client_id,)):
@@ -97,9 +110,12 @@ class OAuthStore(Store):
         rows = transaction.rows(
             "UPDATE api_key SET revoked_at = ? WHERE client_id = ? AND revoked_at IS NULL "
             f"RETURNING {KEY_COLUMNS}",
-            (now, client_id),
+            (entry.happened_at, client_id),
         )
-        return [value_of(ApiKey, row) for row in rows]
+        write_entry(transaction, entry)
+        revoked = [value_of(ApiKey, row) for row in rows]
+        _note_revoked(transaction, entry, revoked)
+        return revoked
 
     @write
     def add_code(
@@ -120,6 +136,7 @@ class OAuthStore(Store):
         challenge: str,
         tokens: NewTokens,
         maximum: int,
+        entry: AuditEntry,
     ) -> Redemption:
         """Use a code up, and store the grant and its first tokens.
 
@@ -142,8 +159,9 @@ class OAuthStore(Store):
             (grant.id, digest),
         ):
             used = transaction.row("SELECT key_id FROM oauth_code WHERE digest = ?", (digest,))
-            revoked = None if used is None else _revoke(transaction, used.key_id, now)
-            return Redemption(problem="the code was used before", revoked=revoked)
+            problem = "the code was used before"
+            revoked = None if used is None else used.key_id
+            return _end_stolen(transaction, revoked, problem, entry)
         code = value_of(AuthorizationCode, row)
         if code.expires_at <= now:
             return Redemption(problem="the code is unknown or has expired")
@@ -164,8 +182,12 @@ class OAuthStore(Store):
         )
         insert(transaction, "api_key", [asdict(grant) | {"digest": key_digest}])
         _add_tokens(transaction, grant.id, tokens, now)
-        ended = [_revoke(transaction, KeyId(word), now) for word in code.replaces.split()]
-        return Redemption(grant, replaced=tuple(key for key in ended if key is not None))
+        detail = f"{grant.id} {grant.name!r} for the client {grant.client_id}, {grant.rights}"
+        write_entry(transaction, replace(entry, account_id=grant.account_id, detail=detail))
+        ended = [revoke(transaction, KeyId(word), now) for word in code.replaces.split()]
+        replaced = [key for key in ended if key is not None]
+        _note_revoked(transaction, entry, replaced, f": replaced by {grant.id}")
+        return Redemption(grant)
 
     @write
     def redeem_refresh_token(
@@ -174,13 +196,14 @@ class OAuthStore(Store):
         digest: bytes,
         client_id: str,
         tokens: NewTokens,
-        now: Instant,
+        entry: AuditEntry,
     ) -> Redemption:
         """Exchange a refresh token for the next tokens of its grant.
 
         A token that was exchanged a short time ago is exchanged again, if the grant has few pairs.
         A later use, or a use by another client, revokes the grant.
         """
+        now = entry.happened_at
         # The row of the grant is the lock of its tokens.
         locked = transaction.locked_rows(
             "SELECT id FROM api_key WHERE id = "
@@ -200,13 +223,11 @@ class OAuthStore(Store):
             return Redemption(problem="the refresh token is unknown or has expired")
         key = value_of(ApiKey, row)
         if key.client_id != client_id:
-            revoked = _revoke(transaction, key.id, now)
-            return Redemption(problem="the token belongs to another client", revoked=revoked)
+            problem = "the token belongs to another client"
+            return _end_stolen(transaction, key.id, problem, entry)
         if row.used_at is not None and now - row.used_at > REUSE_WINDOW:
-            revoked = _revoke(transaction, key.id, now)
-            return Redemption(
-                problem="the refresh token was used before: sign in again", revoked=revoked
-            )
+            problem = "the refresh token was used before: sign in again"
+            return _end_stolen(transaction, key.id, problem, entry)
         if key.revoked_at is not None or row.disabled_at is not None or not row.is_granted:
             return Redemption(problem="the access was revoked")
         if row.token_expires_at <= now or key.is_expired(now):
@@ -330,11 +351,21 @@ def _add_tokens(transaction: Transaction, key_id: KeyId, tokens: NewTokens, now:
     )
 
 
-def _revoke(transaction: Transaction, key_id: KeyId, now: Instant) -> ApiKey | None:
-    """Revoke a grant and return it; return `None` if it is not valid."""
-    row = transaction.row(
-        "UPDATE api_key SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL "
-        f"RETURNING {KEY_COLUMNS}",
-        (now, key_id),
-    )
-    return None if row is None else value_of(ApiKey, row)
+def _end_stolen(
+    transaction: Transaction, key_id: KeyId | None, problem: str, entry: AuditEntry
+) -> Redemption:
+    """Revoke the grant of a secret that somebody else may have."""
+    key = None if key_id is None else revoke(transaction, key_id, entry.happened_at)
+    if key is not None:
+        _note_revoked(transaction, entry, [key], f": {problem}")
+    return Redemption(problem=problem, revoked=key)
+
+
+def _note_revoked(
+    transaction: Transaction, entry: AuditEntry, keys: Sequence[ApiKey], why: str = ""
+) -> None:
+    for number, key in enumerate(keys, 1):
+        detail = f"{key.id} {key.name!r}{why}"
+        write_entry(
+            transaction, entry.followed_by(number, Action.KEY_REVOKED, key.account_id, detail)
+        )

@@ -5,12 +5,14 @@ from __future__ import annotations
 from msgspec.structs import asdict
 
 from mailcheck.core.accounts import Account
+from mailcheck.core.audit import Action, AuditEntry
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.core.signing_in.passkeys import MAX_PASSKEYS, Passkey
 from mailcheck.ports.engine import Transaction, Value
 from mailcheck.store.accounts.account_store import ACCOUNT_COLUMNS, ACCOUNT_TABLES, ACCOUNTS_LOCK
+from mailcheck.store.accounts.audit_store import write_entry
 from mailcheck.store.transactions import Store, columns_of, insert, read, value_of, write
 
 _PASSKEY = columns_of(Passkey, "passkey")
@@ -20,7 +22,9 @@ class PasskeyStore(Store):
     """Passkeys of accounts. A credential id belongs to one passkey."""
 
     @write
-    def add_passkey(self, transaction: Transaction, passkey: Passkey) -> InvalidParameter | None:
+    def add_passkey(
+        self, transaction: Transaction, passkey: Passkey, entry: AuditEntry
+    ) -> InvalidParameter | None:
         """Add a passkey.
 
         :raises InvalidParameter: the account has the maximum number, or the credential is known.
@@ -35,6 +39,7 @@ class PasskeyStore(Store):
         if known is not None:
             return InvalidParameter("credential", "this passkey is registered already")
         insert(transaction, "passkey", [asdict(passkey)])
+        write_entry(transaction, entry)
         return None
 
     @read
@@ -74,25 +79,35 @@ class PasskeyStore(Store):
 
     @write
     def rename_passkey(
-        self, transaction: Transaction, account_id: AccountId, passkey_id: str, name: str
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        passkey_id: str,
+        name: str,
+        entry: AuditEntry,
     ) -> bool:
         """Rename a passkey of an account; return false if there is none."""
-        return bool(
-            transaction.execute(
-                "UPDATE passkey SET name = ? WHERE id = ? AND account_id = ?",
-                (name, passkey_id, account_id),
-            )
-        )
+        if not transaction.execute(
+            "UPDATE passkey SET name = ? WHERE id = ? AND account_id = ?",
+            (name, passkey_id, account_id),
+        ):
+            return False
+        write_entry(transaction, entry)
+        return True
 
     @write
     def remove_passkeys(
-        self, transaction: Transaction, account_id: AccountId, passkey_id: str | None = None
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        passkey_id: str | None,
+        entry: AuditEntry,
     ) -> list[str]:
         """Remove one or all passkeys of an account; return the names of the removed ones.
 
         After the last one, the password alone signs in again.
         """
-        return _remove(transaction, account_id, passkey_id)
+        return _remove(transaction, account_id, passkey_id, entry)
 
     @write
     def remove_spare_passkey(
@@ -100,6 +115,7 @@ class PasskeyStore(Store):
         transaction: Transaction,
         account_id: AccountId,
         passkey_id: str,
+        entry: AuditEntry,
         *,
         has_passwords: bool,
     ) -> list[str] | InvalidParameter:
@@ -117,16 +133,24 @@ class PasskeyStore(Store):
             return InvalidParameter(
                 "id", "this passkey is your only way to sign in: add another one first"
             )
-        return _remove(transaction, account_id, passkey_id)
+        return _remove(transaction, account_id, passkey_id, entry)
 
     @write
     def require_passkey(
-        self, transaction: Transaction, account_id: AccountId, *, is_required: bool
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        entry: AuditEntry,
+        *,
+        is_required: bool,
     ) -> bool:
         """Require a passkey after the password, or not. Return false if there is no passkey."""
         if is_required and not _list(transaction, account_id):
             return False
-        return _require_passkey(transaction, account_id, is_required=is_required)
+        if not _require_passkey(transaction, account_id, is_required=is_required):
+            return False
+        write_entry(transaction, entry)
+        return True
 
     @write
     def add_challenge(
@@ -146,12 +170,17 @@ class PasskeyStore(Store):
         return row is not None and bool(row.expires_at > now)
 
 
-def _remove(transaction: Transaction, account_id: AccountId, passkey_id: str | None) -> list[str]:
+def _remove(
+    transaction: Transaction, account_id: AccountId, passkey_id: str | None, entry: AuditEntry
+) -> list[str]:
     removed = [
         key for key in _list(transaction, account_id) if passkey_id is None or key.id == passkey_id
     ]
-    for passkey in removed:
+    for number, passkey in enumerate(removed):
         transaction.execute("DELETE FROM passkey WHERE id = ?", (passkey.id,))
+        write_entry(
+            transaction, entry.followed_by(number, Action(entry.action), account_id, passkey.name)
+        )
     if not _list(transaction, account_id):
         _require_passkey(transaction, account_id, is_required=False)
     return [key.name for key in removed]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from mailcheck.core.accounts import Account
+from mailcheck.core.audit import Action, AuditEntry
 from mailcheck.core.errors import (
     AccountNameTaken,
     InvitationInvalid,
@@ -26,6 +27,7 @@ from mailcheck.store.accounts.account_store import (
     insert_account,
     memberships_of,
 )
+from mailcheck.store.accounts.audit_store import write_entry
 from mailcheck.store.transactions import Store, insert, read, value_of, write
 
 _MEMBERS = """
@@ -50,7 +52,12 @@ class ProjectStore(Store):
 
     @write
     def add(
-        self, transaction: Transaction, project: Account, owner: Member, maximum: int
+        self,
+        transaction: Transaction,
+        project: Account,
+        owner: Member,
+        maximum: int,
+        entry: AuditEntry,
     ) -> AccountNameTaken | TooManyProjects | None:
         """Add a project with its first owner.
 
@@ -67,6 +74,7 @@ class ProjectStore(Store):
         taken = insert_account(transaction, project)
         if taken is None:
             _add_member(transaction, project.id, owner)
+            write_entry(transaction, entry)
         return taken
 
     @read
@@ -91,7 +99,7 @@ class ProjectStore(Store):
 
     @write
     def set_member(
-        self, transaction: Transaction, project_id: AccountId, member: Member
+        self, transaction: Transaction, project_id: AccountId, member: Member, entry: AuditEntry
     ) -> OnlyOwner | None:
         """Add a member, or change the role of one.
 
@@ -101,11 +109,16 @@ class ProjectStore(Store):
         if only is not None and member.role is not Role.OWNER:
             return only
         _add_member(transaction, project_id, member)
+        write_entry(transaction, entry)
         return None
 
     @write
     def remove_member(
-        self, transaction: Transaction, project_id: AccountId, account_id: AccountId
+        self,
+        transaction: Transaction,
+        project_id: AccountId,
+        account_id: AccountId,
+        entry: AuditEntry,
     ) -> OnlyOwner | MemberNotFound | None:
         """Remove a member from a project.
 
@@ -118,7 +131,10 @@ class ProjectStore(Store):
         gone = transaction.execute(
             "DELETE FROM member WHERE project_id = ? AND account_id = ?", (project_id, account_id)
         )
-        return None if gone else MemberNotFound("this person is not a member of the project")
+        if not gone:
+            return MemberNotFound("this person is not a member of the project")
+        write_entry(transaction, entry)
+        return None
 
     @write
     def add_invitation(
@@ -128,10 +144,11 @@ class ProjectStore(Store):
         project_id: AccountId,
         role: Role,
         address: str,
-        now: Instant,
         expires_at: Instant,
+        entry: AuditEntry,
     ) -> None:
         """Add an invitation to a project, and delete expired ones."""
+        now = entry.happened_at
         transaction.execute("DELETE FROM project_invitation WHERE expires_at <= ?", (now,))
         row: dict[str, Value] = {
             "digest": digest,
@@ -141,6 +158,7 @@ class ProjectStore(Store):
             "expires_at": expires_at,
         }
         insert(transaction, "project_invitation", [row])
+        write_entry(transaction, entry)
 
     @read
     def find_invitation(
@@ -151,7 +169,7 @@ class ProjectStore(Store):
 
     @write
     def join(
-        self, transaction: Transaction, digest: bytes, account_id: AccountId, now: Instant
+        self, transaction: Transaction, digest: bytes, account_id: AccountId, entry: AuditEntry
     ) -> Membership | InvitationInvalid:
         """Add a person to a project, and use up the invitation.
 
@@ -159,7 +177,7 @@ class ProjectStore(Store):
 
         :raises InvitationInvalid: the invitation was used, has expired, or never existed.
         """
-        return _join(transaction, digest, account_id, now)
+        return _join(transaction, digest, account_id, entry)
 
     @write
     def register(
@@ -168,7 +186,7 @@ class ProjectStore(Store):
         account: Account,
         password_hash: str,
         digest: bytes,
-        now: Instant,
+        entry: AuditEntry,
     ) -> Membership | AccountNameTaken | InvitationInvalid:
         """Add an account with a password to a project, and use up the invitation.
 
@@ -176,28 +194,37 @@ class ProjectStore(Store):
         :raises InvitationInvalid: it was used, has expired, or never existed; no account is added.
         """
         transaction.lock(ACCOUNTS_LOCK)
+        now = entry.happened_at
         if _find_invitation(transaction, digest, now) is None:
             return InvitationInvalid("this invitation was used before, or has expired")
         taken = insert_account(transaction, account)
         if taken is not None:
             return taken
         transaction.execute(INTO_PASSWORD, (account.id, password_hash, now))
-        return _join(transaction, digest, account.id, now)
+        write_entry(transaction, entry)
+        joining = entry.followed_by(1, Action.MEMBER_SET, None, "")
+        return _join(transaction, digest, account.id, joining)
 
 
 def _join(
-    transaction: Transaction, digest: bytes, account_id: AccountId, now: Instant
+    transaction: Transaction, digest: bytes, account_id: AccountId, entry: AuditEntry
 ) -> Membership | InvitationInvalid:
+    now = entry.happened_at
     invitation = _find_invitation(transaction, digest, now)
     gone = transaction.execute("DELETE FROM project_invitation WHERE digest = ?", (digest,))
     if invitation is None or not gone:
         return InvitationInvalid("this invitation was used before, or has expired")
     offered = invitation.membership
     known = _role_of(transaction, offered.project.id, account_id)
+    joined = offered
     if known is not None and known.includes(offered.role):
-        return Membership(offered.project, known)
-    _add_member(transaction, offered.project.id, Member(account_id, "", offered.role, now))
-    return offered
+        joined = Membership(offered.project, known)
+    else:
+        _add_member(transaction, offered.project.id, Member(account_id, "", offered.role, now))
+    person = transaction.row("SELECT name FROM account WHERE id = ?", (account_id,))
+    detail = f"{person.name if person else account_id}: {joined.role}"
+    write_entry(transaction, replace(entry, account_id=joined.project.id, detail=detail))
+    return joined
 
 
 def _add_member(transaction: Transaction, project_id: AccountId, member: Member) -> None:

@@ -6,6 +6,9 @@ import json
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
+from mailcheck.core.audit import AuditEntry
 from mailcheck.core.cursors import START, Position, require_reached
 from mailcheck.core.errors import (
     ExpectedFailure,
@@ -26,6 +29,7 @@ from mailcheck.core.webhooks import (
     WebhookState,
 )
 from mailcheck.ports.engine import Row, Transaction, Value
+from mailcheck.store.accounts.audit_store import write_entry
 from mailcheck.store.messages import lock_inboxes
 from mailcheck.store.transactions import (
     Store,
@@ -79,9 +83,9 @@ _NOTE = f"""
 class WebhookStore(Store):
     """Webhooks and their progress."""
 
-    @inbox_write(lambda _, webhook, **options: (webhook.account_id,))
+    @inbox_write(lambda _, webhook, *others, **options: (webhook.account_id,))
     def add(
-        self, transaction: Transaction, webhook: Webhook, *, is_from_now: bool
+        self, transaction: Transaction, webhook: Webhook, entry: AuditEntry, *, is_from_now: bool
     ) -> Webhook | ExpectedFailure:
         """Add a webhook; return it as stored. ``is_from_now`` starts at the newest position.
 
@@ -100,6 +104,7 @@ class WebhookStore(Store):
         except InvalidParameter as failure:
             return failure
         _insert(transaction, webhook, newest if is_from_now else webhook.position)
+        write_entry(transaction, entry)
         return _find(transaction, account_id, webhook.id) or StoreUnavailable(
             "the account no longer exists"
         )
@@ -138,14 +143,19 @@ class WebhookStore(Store):
     @frees_space
     @write
     def delete(
-        self, transaction: Transaction, account_id: AccountId, webhook_id: WebhookId
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        webhook_id: WebhookId,
+        entry: AuditEntry,
     ) -> bool:
         """Delete a webhook; return false if there is none."""
-        return bool(
-            transaction.execute(
-                "DELETE FROM webhook WHERE id = ? AND account_id = ?", (webhook_id, account_id)
-            )
-        )
+        if not transaction.execute(
+            "DELETE FROM webhook WHERE id = ? AND account_id = ?", (webhook_id, account_id)
+        ):
+            return False
+        write_entry(transaction, entry)
+        return True
 
     @write
     def replace_secret(
@@ -155,6 +165,7 @@ class WebhookStore(Store):
         webhook_id: WebhookId,
         secret: str,
         until: Instant,
+        entry: AuditEntry,
     ) -> Webhook | None:
         """Replace the secret for signing; the old one also signs until a given time."""
         transaction.execute(
@@ -162,7 +173,10 @@ class WebhookStore(Store):
             "WHERE id = ? AND account_id = ?",
             (until, secret, webhook_id, account_id),
         )
-        return _find(transaction, account_id, webhook_id)
+        found = _find(transaction, account_id, webhook_id)
+        if found is not None:
+            write_entry(transaction, replace(entry, detail=found.described))
+        return found
 
     @write
     def restart(

@@ -1,6 +1,6 @@
 """Sessions of requests to pages, and protection of forms against cross-site requests."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -8,7 +8,7 @@ from twisted.web.server import Request
 
 from mailcheck.api.requests.parsing import Query, split_query
 from mailcheck.core.domains.domain_names import origin_of
-from mailcheck.core.errors import FormExpired
+from mailcheck.core.errors import FormExpired, InvalidParameter
 from mailcheck.core.network_addresses import counting_key
 from mailcheck.operations.accounts.sign_in import DashboardSessions
 from mailcheck.ports.clocks import ClockAndRandomness
@@ -16,7 +16,9 @@ from mailcheck.web.dashboard.addresses import MINE, split_address
 from mailcheck.web.dashboard.cookies import NEAREST, SESSION, VISITOR, read_cookie
 from mailcheck.web.dashboard.rendering import FORM_TOKEN
 from mailcheck.web.dashboard.visits import FormSecret, Visit
-from mailcheck.web.site.requests import ClientAddresses, RequestUrls, header_values
+from mailcheck.web.site.failures import BodyTooLarge
+from mailcheck.web.site.forms import MULTIPART, Upload, parse_form
+from mailcheck.web.site.requests import MAX_BODY, ClientAddresses, RequestUrls, header_values
 
 OWN_SITES = frozenset({"same-origin", "none"})
 """Values of Sec-Fetch-Site in requests from pages of this site."""
@@ -78,7 +80,8 @@ class PageAccess(Struct, frozen=True):
 def read_parameters(visit: Visit, body: bytes) -> Visit:
     """Return the visit with the query and the form of its request.
 
-    :raises InvalidParameter: a parameter is not percent-encoded UTF-8.
+    :raises InvalidParameter: a parameter is not percent-encoded UTF-8, or the form is malformed.
+    :raises BodyTooLarge: only forms with files may be larger than other requests.
     :raises FormExpired: the form token is missing or belongs to another visitor.
     """
     request = visit.request
@@ -86,14 +89,33 @@ def read_parameters(visit: Visit, body: bytes) -> Visit:
     if request.method != b"POST":
         return visit
     _require_own_site(visit)
-    form = Query(split_query(body))
+    content_type = "".join(header_values(request, b"Content-Type"))
+    files: Sequence[Upload] = ()
+    if content_type.lower().startswith(MULTIPART):
+        form, files = _read_form_with_files(body, content_type)
+    elif len(body) > MAX_BODY:
+        raise BodyTooLarge(f"the form has more than {MAX_BODY:,} bytes")
+    else:
+        form = Query(split_query(body))
     token = form.text(FORM_TOKEN) or "".join(header_values(request, b"X-Form-Token"))
     if not visit.form_secret.accepts(token):
         raise FormExpired(
             "the form has expired, is from the page of another project, or your browser does not "
             "store cookies: reload the page and submit the form again"
         )
-    return replace(visit, form=form)
+    return replace(visit, form=form, files=files)
+
+
+def _read_form_with_files(body: bytes, content_type: str) -> tuple[Query, Sequence[Upload]]:
+    try:
+        fields, files = parse_form(body, content_type)
+    except ValueError as problem:
+        raise InvalidParameter("form", f"the form cannot be read: {problem}") from None
+    parameters: dict[str, list[str]] = {}
+    for name, value in fields:
+        parameters.setdefault(name, []).append(value)
+    # A browser sends a file without a name and without content if none was chosen.
+    return Query(parameters), [file for file in files if file.filename or file.data]
 
 
 def _require_own_site(visit: Visit) -> None:

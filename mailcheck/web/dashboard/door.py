@@ -37,6 +37,7 @@ from mailcheck.web.site.failures import (
     TOO_MANY_REQUESTS,
     status_of,
 )
+from mailcheck.web.site.forms import MULTIPART
 from mailcheck.web.site.replies import Reply, compress, error_reply, set_failure, write_error
 
 TITLES: Mapping[int, str] = {
@@ -119,7 +120,8 @@ class Dashboard:
         self, page: Page, path: str, answer: Callable[[Page, Call[None]], Awaitable[Reply | Stream]]
     ) -> Route[None]:
         handle = partial(answer, page)
-        return Route(page.method, path, handle, type(None), page.cost, reads=(FORM,))
+        reads = (FORM, MULTIPART) if page.takes_files else (FORM,)
+        return Route(page.method, path, handle, type(None), page.cost, reads=reads)
 
     async def as_page(self, request: Request, reply: Reply) -> Reply:
         """Render an error as a page, if a browser asked and it is not one already."""

@@ -21,6 +21,7 @@ from mailcheck.core.projects import Membership, Role
 from mailcheck.web.dashboard.addresses import MINE, address_in, first_segment, split_address
 from mailcheck.web.site.costs import Cost
 from mailcheck.web.site.event_streams import Stream
+from mailcheck.web.site.forms import Upload
 from mailcheck.web.site.replies import Reply
 from mailcheck.web.site.requests import header_values
 
@@ -94,7 +95,7 @@ class Visit(Struct, frozen=True):
     ``nearest`` is the project that links of a page without a project lead to.
     ``project_segments`` are the first segments of the paths of pages of a project.
     ``client`` is the address that rate limits are counted for. ``confirmed_at`` is when the person
-    last confirmed who they are.
+    last confirmed who they are. ``files`` are those of the form, as its page takes them.
     """
 
     request: Request
@@ -112,6 +113,7 @@ class Visit(Struct, frozen=True):
     project: str = ""
     nearest: str = MINE
     confirmed_at: Instant = Instant(0)
+    files: Sequence[Upload] = ()
 
     @property
     def visitor(self) -> Account:
@@ -185,7 +187,8 @@ class Page(Struct, frozen=True):
     ``role`` is the role that a member of a project needs. Without it, a GET needs a reader and
     another method an editor. A page with ``is_personal`` is about the person and not about a
     project. A page with ``ignores_session`` is the same for all visitors, and no session is looked
-    up. A page with ``needs_confirmation`` gives access that outlasts the session.
+    up. A page with ``needs_confirmation`` gives access that outlasts the session. A page that
+    ``takes_files`` reads forms with files; its path is among `PAGES_WITH_FILES`.
     """
 
     method: str
@@ -197,6 +200,7 @@ class Page(Struct, frozen=True):
     is_personal: bool = False
     role: Role | None = None
     needs_confirmation: bool = False
+    takes_files: bool = False
 
     @property
     def is_of_project(self) -> bool:

@@ -1,7 +1,6 @@
 """Bodies of requests: JSON, forms and Base64, with errors that name what is wrong."""
 
 import binascii
-import io
 import re
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -9,15 +8,14 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Struct
-from werkzeug.exceptions import RequestEntityTooLarge
-from werkzeug.formparser import FormDataParser
 from werkzeug.http import parse_options_header
 
 from mailcheck.api.shapes import dump_json
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.operations.write_mail import File
 from mailcheck.web.providers.provider import BadBody, FieldMissing, Posting, Sending
-from mailcheck.web.site.bodies import decode_json
+from mailcheck.web.site.bodies import FORM, decode_json
+from mailcheck.web.site.forms import MULTIPART, Upload, parse_form
 
 T = TypeVar("T")
 
@@ -26,9 +24,6 @@ MAX_BATCH = 1_000
 
 MAX_PEOPLE = 50
 """Maximum number of addresses of one mail, as most providers have it."""
-
-MAX_PARTS = 2_000
-"""Maximum number of fields of a form."""
 
 MAX_SUBSTITUTIONS = 10_000
 """Maximum number of characters of the names of substitutions of a mail. SendGrid allows 10,000
@@ -112,15 +107,6 @@ def read_each(
             yield problem
 
 
-class Upload(NamedTuple):
-    """A file of a form."""
-
-    name: str
-    filename: str
-    content_type: str
-    data: bytes
-
-
 class Form(NamedTuple):
     """The fields and files of a form, in order."""
 
@@ -166,32 +152,13 @@ def read_form(posting: Posting) -> Form:
 
     :raises BadBody: the body is not a form, or has too many fields.
     """
-    media_type, options = parse_options_header(posting.content_type)
-    if media_type not in ("multipart/form-data", "application/x-www-form-urlencoded"):
+    media_type = parse_options_header(posting.content_type)[0]
+    if media_type not in (MULTIPART, FORM):
         raise BadBody("the body must be a form: multipart/form-data or x-www-form-urlencoded")
-    size = len(posting.body)
-    if posting.body.count(b"&") >= MAX_PARTS and media_type != "multipart/form-data":
-        raise BadBody(f"the form may have {MAX_PARTS:,} fields")
-    parser = FormDataParser(
-        stream_factory=_in_memory,
-        max_form_memory_size=size,
-        max_form_parts=MAX_PARTS,
-        silent=False,
-    )
     try:
-        _, fields, files = parser.parse(io.BytesIO(posting.body), media_type, size, options)
-    except (ValueError, RequestEntityTooLarge) as problem:
+        return Form(*parse_form(posting.body, posting.content_type))
+    except ValueError as problem:
         raise BadBody(f"the form cannot be parsed: {problem}") from None
-    uploads = [
-        Upload(name, file.filename or "", file.content_type or "", file.read())
-        for name, file in files.items(multi=True)
-    ]
-    return Form(list(fields.items(multi=True)), uploads)
-
-
-def _in_memory(*_: object, **__: object) -> io.BytesIO:
-    """Return a file for werkzeug, which would use temporary files for a body that is here."""
-    return io.BytesIO()
 
 
 def decode_base64(name: str, text: str) -> bytes:

@@ -22,7 +22,6 @@ from mailcheck.web.providers.bodies import (
     MAX_BATCH,
     Form,
     Template,
-    Upload,
     read_form,
     require_bodies,
     require_few,
@@ -47,6 +46,7 @@ from mailcheck.web.providers.provider import (
     json_response,
 )
 from mailcheck.web.site.bodies import decode_json
+from mailcheck.web.site.forms import Upload
 from mailcheck.web.site.likeness import Like
 from mailcheck.web.site.requests import basic_credentials
 

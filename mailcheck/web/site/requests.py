@@ -328,7 +328,7 @@ MAX_LARGE_BODIES_OF_CLIENT = 134_217_728
 class BodyLimits:
     """The maximum size of bodies by path, and the room for all bodies over `MAX_BODY`.
 
-    :param larger: larger maxima, by the beginnings of paths.
+    :param larger: larger maxima, by the beginnings of paths. ``*`` stands for one segment.
     """
 
     def __init__(
@@ -337,14 +337,17 @@ class BodyLimits:
         in_all: int = MAX_LARGE_BODIES,
         of_client: int = MAX_LARGE_BODIES_OF_CLIENT,
     ) -> None:
-        self._larger = larger
+        self._larger = [
+            (re.compile(rb"[^/]*".join(map(re.escape, path.split(b"*")))), most)
+            for path, most in larger.items()
+        ]
         self._in_all = in_all
         self._of_client = of_client
         self._used: Counter[str] = Counter()
 
     def of(self, target: bytes) -> int:
         """Return the maximum number of bytes of a body for a request target."""
-        found = (most for path, most in self._larger.items() if target.startswith(path))
+        found = (most for path, most in self._larger if path.match(target))
         return next(found, MAX_BODY)
 
     def take(self, octets: int, client: str) -> bool:

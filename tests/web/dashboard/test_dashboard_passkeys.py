@@ -82,7 +82,7 @@ def test_a_passkey_signs_in_alone(device: Authenticator, house: House, browser: 
     answer = sign_in(other, device, next="/p/me/inbox")
     assert (answer.status, answer.headers["location"]) == (303, "/p/me/inbox")
     assert "ann" in other.read("/account")
-    actions = [one.action for one in run(house.assembly.accounts.audit.newest(None, ""))]
+    actions = [one.action for one in run(house.assembly.accounts.audit.newest(None, 0))]
     assert "passkey added" in actions
 
 

@@ -4,6 +4,7 @@ from mailcheck.core.instants import DAY, MINUTE, SECOND
 from mailcheck.operations.accounts.passwords import ScryptCost, write_hash
 from mailcheck.operations.accounts.sign_in import IDLE_LIFE, WHOLE_LIFE
 from mailcheck.store.accounts.account_store import PasswordStore
+from tests.engines.deliveries import noted
 from tests.house import CHEAP_HASH, House, result_of, run
 from tests.table import rows
 from tests.web.dashboard.browser import Browser
@@ -198,7 +199,7 @@ def test_passwords_are_hashed_again_at_a_new_cost(browser: Browser) -> None:
     account = run(assembly.accounts.keep.add("ann"))
     store = PasswordStore(assembly.runtime.engine)
     old = write_hash("correct horse", b"salt", ScryptCost(11, 8, 1))
-    result_of(store.set_password(account.id, old, assembly.runtime.now()))
+    result_of(store.set_password(account.id, old, noted(assembly.runtime.now())))
     for _ in range(2):
         assert Browser(browser.house).sign_in("ann").status == 303
         kept = result_of(store.find_password("ann")).password_hash

@@ -1,7 +1,6 @@
 """Webhooks of an account: create, list, change, test and delete."""
 
 from collections.abc import Callable
-from urllib.parse import urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -108,9 +107,10 @@ class ManageWebhooks:
             secret=new_webhook_secret(self._random_bytes),
             provider=provider,
         )
-        added = await self._store.add(webhook, is_from_now=wanted.after is None)
+        action = Action.WEBHOOK_CREATED
+        with self._audit.noting(action, account_id, by, webhook.described) as entry:
+            added = await self._store.add(webhook, entry, is_from_now=wanted.after is None)
         self._changes.publish(added.id)
-        await self._audit.note(Action.WEBHOOK_CREATED, account_id, by, _describe(added))
         return added
 
     async def of_account(self, account_id: AccountId) -> list[Webhook]:
@@ -137,10 +137,10 @@ class ManageWebhooks:
 
         :raises WebhookNotFound: the account has no webhook with this id.
         """
-        if not await self._store.delete(account_id, WebhookId(webhook_id)):
-            raise _missing()
+        with self._audit.noting(Action.WEBHOOK_DELETED, account_id, by, webhook_id) as entry:
+            if not await self._store.delete(account_id, WebhookId(webhook_id), entry):
+                raise _missing()
         self._changes.publish(webhook_id)
-        await self._audit.note(Action.WEBHOOK_DELETED, account_id, by, webhook_id)
 
     async def rotate(self, account_id: AccountId, webhook_id: str, by: Actor) -> Webhook:
         """Create a new secret. The old one stays valid for a day.
@@ -149,12 +149,12 @@ class ManageWebhooks:
         """
         until = Instant(self._now() + EARLIER_SECRET_KEPT)
         secret = new_webhook_secret(self._random_bytes)
-        rotated = _found(
-            await self._store.replace_secret(account_id, WebhookId(webhook_id), secret, until)
-        )
+        with self._audit.noting(Action.SECRET_REPLACED, account_id, by) as entry:
+            rotated = await self._store.replace_secret(
+                account_id, WebhookId(webhook_id), secret, until, entry
+            )
         self._changes.publish(webhook_id)
-        await self._audit.note(Action.SECRET_REPLACED, account_id, by, _describe(rotated))
-        return rotated
+        return _found(rotated)
 
     async def restart(
         self, account_id: AccountId, webhook_id: str, after: Position | None = None
@@ -246,11 +246,6 @@ def _found(webhook: Webhook | None) -> Webhook:
     if webhook is None:
         raise _missing()
     return webhook
-
-
-def _describe(webhook: Webhook) -> str:
-    """Return the id and the host of a webhook: the path and the query may be secret."""
-    return f"{webhook.id}, host {urlsplit(webhook.url).hostname}"
 
 
 def _missing() -> WebhookNotFound:

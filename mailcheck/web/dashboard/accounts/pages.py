@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from mailcheck.api.requests.fields import INTEGER
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.operations.accounts.audit import PAGE, Audit
 from mailcheck.operations.accounts.company_sign_in import CompanySignIn
@@ -101,8 +102,8 @@ class AccountPages(Struct, frozen=True):
         return redirect(visit, "/account", done="session-ended")
 
     async def activity(self, visit: Visit) -> Reply:
-        """GET /account/activity?before=<id>: the audit log of the account."""
-        before = visit.query.text("before") or ""
+        """GET /account/activity?before=<position>: the audit log of the account."""
+        before = visit.query.value("before", INTEGER, 0)
         entries = await self._audit.newest(visit.visitor.id, before)
         return self._renderer.page(
             visit, "activity.html", entries=entries, page_size=PAGE, is_of_all=False, before=before

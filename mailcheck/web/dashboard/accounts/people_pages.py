@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from mailcheck.api.requests.fields import INTEGER
 from mailcheck.core.accounts import Account, AccountLimits
 from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
@@ -52,9 +53,9 @@ class PeoplePages(Struct, frozen=True):
         )
 
     async def activity(self, visit: Visit) -> Reply:
-        """GET /account/people/activity?before=<id>: the audit log of all accounts."""
+        """GET /account/people/activity?before=<position>: the audit log of all accounts."""
         visit.visitor.require_operator("see the activity of all accounts")
-        before = visit.query.text("before") or ""
+        before = visit.query.value("before", INTEGER, 0)
         entries = await self._audit.newest(None, before)
         return self._renderer.page(
             visit, "activity.html", entries=entries, page_size=PAGE, is_of_all=True, before=before

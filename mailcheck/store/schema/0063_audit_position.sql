@@ -1,0 +1,26 @@
+-- Entries of the audit log are numbered in the order in which they are committed, so that a reader who continues after a
+-- number misses none. The number of the last entry, and of the last one that was written to the journal.
+CREATE TABLE audit_position (
+    id INTEGER NOT NULL PRIMARY KEY,
+    last BIGINT NOT NULL,
+    journaled BIGINT NOT NULL
+);
+ALTER TABLE audit_entry ADD COLUMN position BIGINT NOT NULL DEFAULT 0;
+UPDATE audit_entry SET position = numbered.number
+FROM (SELECT id, ROW_NUMBER() OVER (ORDER BY id) AS number FROM audit_entry) AS numbered
+WHERE numbered.id = audit_entry.id;
+INSERT INTO audit_position (id, last, journaled)
+SELECT 1, MAX(position), MAX(position) FROM audit_entry HAVING COUNT(*) > 0;
+CREATE INDEX audit_entry_position ON audit_entry (position);
+DROP INDEX audit_entry_account;
+CREATE INDEX audit_entry_account ON audit_entry (account_id, position);
+
+-- The person who has made a key; unknown for older keys, and for those of the command line.
+ALTER TABLE api_key ADD COLUMN made_by TEXT;
+CREATE INDEX api_key_made_by ON api_key (made_by);
+-- The key that a rotated key is followed by. The older one stays valid until it expires.
+ALTER TABLE api_key ADD COLUMN followed_by TEXT;
+
+-- Invitations have an id, which is not secret, so that they can be listed and revoked.
+ALTER TABLE project_invitation ADD COLUMN id TEXT NOT NULL DEFAULT '';
+ALTER TABLE project_invitation ADD COLUMN created_at BIGINT NOT NULL DEFAULT 0;
