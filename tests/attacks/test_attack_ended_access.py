@@ -97,6 +97,9 @@ ENDS_NOTHING = {
     Action.CLIENT_DELETED,  # its grants are revoked, each with an entry of its own
     Action.WEBHOOK_CREATED,
     Action.WEBHOOK_DELETED,
+    Action.ROUTE_CREATED,
+    Action.ROUTE_CHANGED,
+    Action.ROUTE_DELETED,
     Action.SECRET_REPLACED,
     Action.RELEASE_ASKED,
     Action.MESSAGE_RELEASED,

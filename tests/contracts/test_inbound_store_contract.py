@@ -38,6 +38,7 @@ from tests.engines.deliveries import (
     inbound_delivery,
     inbound_mail,
     inbound_route,
+    noted,
     recipient,
 )
 
@@ -51,7 +52,7 @@ HIDDEN_CLIENT = Session("198.51.100.9", "mx.customer.example", is_extended=True)
 async def stores(stores: Stores) -> Stores:
     """Add two accounts."""
     for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name))
+        await stores.accounts.add_account(account(name), noted())
     return stores
 
 
@@ -363,5 +364,5 @@ async def test_a_deleted_account_takes_its_mails(stores: Stores) -> None:
     holdings = await stores.removal.holdings(ANN)
     assert holdings is not None
     assert holdings.routes == 1
-    assert await stores.removal.delete(ANN)
+    assert await stores.removal.delete(ANN, noted())
     assert await claimed(stores) == []
