@@ -17,6 +17,7 @@ from mailcheck.api.requests.checks import (
     WatchesToCreate,
     WatchToCreate,
 )
+from mailcheck.api.requests.heartbeats import HeartbeatChoice, HeartbeatToCreate
 from mailcheck.api.requests.inbox import (
     KeyFault,
     LinksToCheck,
@@ -28,7 +29,7 @@ from mailcheck.checks.deliverability.content_filter import FilterRule, FilterVer
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.config.options import InboxOptions, ReleaseOptions, WebOptions
 from mailcheck.core.domains.receiver_reports import MAX_DECISIONS, SenderDecision
-from mailcheck.core.instants import Instant
+from mailcheck.core.instants import SECOND, Instant, parse_instant
 from mailcheck.core.rights import make_rights
 from mailcheck.core.webhooks import MOST_WEBHOOKS, Attempt
 from mailcheck.ports.probes import Relayed
@@ -143,6 +144,7 @@ def write_examples() -> dict[str, Any]:
             **_reports(),
             **_traffic(world),
             **_tests(world),
+            **_heartbeats(world),
         }
     finally:
         world.scored.close()
@@ -227,6 +229,30 @@ def _watches(world: ExampleHouse) -> dict[str, Any]:
     found["watch busy"] = world.ask("POST", f"{one}/run", 409)
     found["watch deleted"] = world.ask("DELETE", one)
     found["no watch"] = world.get(one, 404)
+    return found
+
+
+def _heartbeats(world: ExampleHouse) -> dict[str, Any]:
+    """Expect a mail every morning, and receive two of them."""
+    house, runner = world.house, world.house.assembly.watches.beats
+
+    def make(status: int = 200) -> Any:
+        return world.ask("POST", "/heartbeats", status, data=HeartbeatToCreate.example.encode())
+
+    found = {"heartbeat made": make(), "heartbeat exists": make(409)}
+    one = f"/heartbeats/{found['heartbeat made']['name']}"
+    found["heartbeat changed"] = world.ask("PATCH", one, data=HeartbeatChoice.example.encode())
+    run(runner.start())
+    for _ in range(2):
+        due = parse_instant(world.get(one)["dueAt"])
+        house.pass_time((due - house.assembly.runtime.now()) / SECOND + 90)
+        world.scored.deliver(found["heartbeat made"]["address"])
+        run(runner.poll())
+        house.pass_time(60)
+    run(runner.stop())
+    found |= {"heartbeat": world.get(one), "heartbeats": world.get("/heartbeats")}
+    found["heartbeat deleted"] = world.ask("DELETE", one)
+    found["no heartbeat"] = world.get(one, 404)
     return found
 
 

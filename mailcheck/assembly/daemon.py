@@ -98,7 +98,15 @@ def build_daemon(runtime: Runtime, analyse: Analyse | None = None) -> Daemon:
     inbox = build_inbox(runtime, mail, accounts, slots, scoring.known, webhooks=webhooks.keep)
     reports = build_reports(runtime, mail.store, accounts, checks)
     receiver = build_receiver(runtime, mail, accounts.log_in, tests, reports)
-    watches = build_watches(runtime, checks, receiver, webhooks.receivers, reports.failing.topics)
+    watches = build_watches(
+        runtime,
+        checks,
+        receiver,
+        webhooks.receivers,
+        reports.failing.topics,
+        scoring.score,
+        mail.store,
+    )
     heartbeat = Heartbeat(
         runtime.conditions, runtime.engine, workers.needed, runtime.reactor, workers.patient
     )

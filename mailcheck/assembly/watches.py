@@ -10,7 +10,9 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import WATCHES_INTERVAL, WatchRetention, retention_service
 from mailcheck.daemon.services import LeasedWorkService
+from mailcheck.operations.domains.watches.manage_heartbeats import ManageHeartbeats
 from mailcheck.operations.domains.watches.manage_watches import AlertReceivers, ManageWatches
+from mailcheck.operations.domains.watches.run_heartbeats import RunHeartbeats, ScoreBeat
 from mailcheck.operations.domains.watches.run_watches import (
     LOOK_INTERVAL,
     ReportedTopics,
@@ -20,17 +22,24 @@ from mailcheck.operations.domains.watches.send_alerts import TELL_INTERVAL, Send
 from mailcheck.operations.inbox.receive_mail import ReceiveMail
 from mailcheck.operations.inbox.send_sample import SendInternalMail
 from mailcheck.ports.cluster import Notifications
+from mailcheck.store.domains.heartbeat_store import HeartbeatStore
 from mailcheck.store.domains.watch_store import WatchStore
+from mailcheck.store.mail_store import MailStore
 
 
 class WatchParts(Struct, frozen=True):
-    """The operations on watches. ``changed`` announces accounts whose watches were checked."""
+    """The operations on watches. ``changed`` announces accounts whose watches were checked.
+
+    ``beats`` evaluates heartbeats, and ``heartbeats`` are the operations of their owners.
+    """
 
     store: WatchStore
     runner: RunWatches
     keep: ManageWatches
     send_alerts: SendAlerts
     changed: Notifications[AccountId]
+    beats: RunHeartbeats
+    heartbeats: ManageHeartbeats
 
 
 def build_watches(
@@ -39,12 +48,15 @@ def build_watches(
     receiver: ReceiveMail,
     alerted: AlertReceivers,
     reported: ReportedTopics,
+    score: ScoreBeat,
+    inboxes: MailStore,
 ) -> WatchParts:
     """Build the operations on watches.
 
     :param receiver: receives mails with alerts to inboxes.
     :param alerted: knows the receivers of alerts.
     :param reported: returns the topics from reports.
+    :param score: scores the mail of heartbeats.
     """
     config, clock_and_randomness = runtime.config, runtime.clock_and_randomness
     store = WatchStore(runtime.engine)
@@ -68,7 +80,17 @@ def build_watches(
     )
     send = SendInternalMail(receiver, config.inbox.domain).send
     send_alerts = SendAlerts(store, send, runtime.persistent_state.memory, clock_and_randomness)
-    return WatchParts(store, runner, keep, send_alerts, changed)
+    beat_store = HeartbeatStore(runtime.engine)
+    beats = RunHeartbeats(beat_store, score, runtime.holder, changed, clock_and_randomness)
+    heartbeats = ManageHeartbeats(
+        beat_store,
+        alerted,
+        inboxes.find_account_inbox,
+        config.inbox.domain,
+        clock_and_randomness,
+        allow_special_use=config.dns.allow_special_use,
+    )
+    return WatchParts(store, runner, keep, send_alerts, changed, beats, heartbeats)
 
 
 def watch_services(runtime: Runtime, watches: WatchParts) -> list[Service]:
@@ -78,6 +100,8 @@ def watch_services(runtime: Runtime, watches: WatchParts) -> list[Service]:
         LeasedWorkService(watches.runner),
         # Stopped first, since a running round would start new runs.
         PeriodicService("looking for due watches", LOOK_INTERVAL, watches.runner.poll, clock),
+        LeasedWorkService(watches.beats),
+        PeriodicService("looking for due heartbeats", LOOK_INTERVAL, watches.beats.poll, clock),
         PeriodicService("telling alerts", TELL_INTERVAL, watches.send_alerts.send_pending, clock),
         retention_service("retention of watches", WATCHES_INTERVAL, retention.sweep, clock),
     ]

@@ -14,6 +14,7 @@ from mailcheck.core.addresses import fold_tag
 from mailcheck.core.content import HeaderSummary
 from mailcheck.core.cursors import Position
 from mailcheck.core.deliverability_tests import State, Trigger, next_state
+from mailcheck.core.domains.heartbeats import name_in_tag
 from mailcheck.core.domains.receiver_reports import (
     MAX_WAITING,
     MAX_WAITING_BYTES,
@@ -27,7 +28,7 @@ from mailcheck.core.domains.receiver_reports import (
 from mailcheck.core.errors import AddressUsed, InboxFull, RecipientUnknown
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, DeliveryId
 from mailcheck.core.instants import Instant
-from mailcheck.core.messages import Delivery, Recipient, count_added_octets
+from mailcheck.core.messages import Delivery, MessageSummary, Recipient, count_added_octets
 from mailcheck.ports.engine import MailWork, Transaction, Value
 from mailcheck.store.deliverability_store import transition
 from mailcheck.store.messages import ADD_MESSAGES, inbox_of, lock_inboxes, message_row
@@ -246,6 +247,42 @@ def _reports_of(delivery: Delivery) -> list[tuple[AccountId, ReportKind]]:
     )
 
 
+MOST_WAITING = 100
+"""Maximum number of beats of a heartbeat that wait for their verdict. Anybody can send mail to its
+address, so more are not analysed, and do not count."""
+
+# A beat is waiting from now on. The number always changes, so that a run that is under way does
+# not overwrite it.
+_MAKE_DUE = """
+    UPDATE watch SET next_run_at = CASE WHEN next_run_at > ? THEN ? ELSE next_run_at - 1 END
+    WHERE id = ?
+"""
+
+_ADD_BEAT = """
+    INSERT INTO heartbeat_beat (id, watch_id, delivery_id, received_at, attempts)
+    VALUES (?, ?, ?, ?, 0)
+"""
+
+_FIND = """
+    SELECT id, (
+        SELECT COUNT(*) FROM heartbeat_beat WHERE watch_id = watch.id AND verdict IS NULL
+    ) AS waiting FROM watch
+    WHERE account_id = ? AND target = ? AND kind = 'heartbeat' AND is_paused = 0
+"""
+
+
+def _note_beats(transaction: Transaction, messages: Sequence[MessageSummary]) -> None:
+    """Record new messages for the heartbeats whose tags they have. Their inboxes are locked."""
+    for message in messages:
+        name = name_in_tag(message.tag)
+        found = transaction.row(_FIND, (message.account_id, name))
+        if found is None or found.waiting >= MOST_WAITING:
+            continue
+        at = message.received_at
+        transaction.execute(_ADD_BEAT, (message.id, found.id, message.delivery_id, at))
+        transaction.execute(_MAKE_DUE, (at, at, found.id))
+
+
 # One row per tag; rows of an inbox have its last position. Runs before the tags are counted.
 _ADVANCE_INBOX = """
     WITH given (account_id, tag_key, message_count, byte_count, last_position) AS ({rows})
@@ -403,6 +440,7 @@ class _Group:
         self._routed = routed
         self._deliveries: list[dict[str, Value]] = []
         self._messages: list[tuple[Value, ...]] = []
+        self._beats: list[MessageSummary] = []
         self._tags: dict[tuple[AccountId, str], _TagCount] = {}
 
     def add(self, delivery: Delivery) -> _Outcome:
@@ -453,6 +491,8 @@ class _Group:
         position = self._counters[account_id].add(len(delivery.raw_message))
         message = delivery.message(number, position, header, added_octets)
         self._messages.append(message_row(message))
+        if name_in_tag(message.tag) is not None:
+            self._beats.append(message)
         tag = self._tags.setdefault((account_id, fold_tag(message.tag)), _TagCount())
         tag.tag, tag.latest_at = message.tag, message.received_at
         tag.message_count += 1
@@ -475,6 +515,7 @@ class _Group:
         self._reports.write()
         if self._routed is not None:
             self._routed.write()
+        _note_beats(transaction, self._beats)
 
 
 def delivery_row(delivery: Delivery, header: HeaderSummary) -> dict[str, Value]:

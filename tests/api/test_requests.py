@@ -367,7 +367,17 @@ BODIES = [one for one in requests_under(Request) if one.example]
 
 ODD_VALUES: list[Any] = [None, "", "a\0", 7, -1, 0.5, True, {}, [], [""], [None], [7], "x" * 9_000]
 
-JUDGED_LATER = {"everyMinutes", "selectors", "addresses", "alertTo", "urls"}
+JUDGED_LATER = {
+    "everyMinutes",
+    "graceMinutes",
+    "slowMinutes",
+    "timeZone",
+    "days",
+    "selectors",
+    "addresses",
+    "alertTo",
+    "urls",
+}
 """Fields whose values the operation rejects, so that other watches of a request are created."""
 
 

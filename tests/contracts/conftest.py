@@ -31,6 +31,7 @@ from mailcheck.store.accounts.project_store import ProjectStore
 from mailcheck.store.accounts.webhook_store import WebhookStore
 from mailcheck.store.content_store import ContentStore
 from mailcheck.store.deliverability_store import DeliverabilityStore
+from mailcheck.store.domains.heartbeat_store import HeartbeatStore
 from mailcheck.store.domains.local_state import SqlMemory, SqlRateCounters, SqlSelectors
 from mailcheck.store.domains.report_mailbox_store import ReportMailboxStore
 from mailcheck.store.domains.report_store import ReportStore
@@ -81,6 +82,7 @@ class Stores:
     webhooks: WebhookStore
     inbound: InboundStore
     watches: WatchStore
+    heartbeats: HeartbeatStore
     traffic: TrafficStore
     reports: ReportStore
     report_mailboxes: ReportMailboxStore
@@ -198,6 +200,7 @@ def stores_on(engine: DatabaseEngine) -> Stores:
         webhooks=WebhookStore(engine),
         inbound=InboundStore(engine),
         watches=WatchStore(engine),
+        heartbeats=HeartbeatStore(engine),
         traffic=TrafficStore(engine),
         reports=ReportStore(engine),
         report_mailboxes=ReportMailboxStore(engine),

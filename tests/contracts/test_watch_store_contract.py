@@ -187,7 +187,7 @@ async def test_a_history(stores: Stores, one: Watch) -> None:
 async def test_the_life_of_an_alert(stores: Stores, one: Watch) -> None:
     """It is sent when it opens, gets worse and ends; one at a time is open."""
     watches = stores.watches
-    await run(stores, one, 0, raised=((AlertId("a"), RAISED),))
+    await run(stores, one, 0, events=((AlertId("a"), RAISED),))
     (pending_alerts,) = await watches.pending_alerts(9)
     assert (pending_alerts.mailbox_name, pending_alerts.alert.target) == ("dev-ann", "one.example")
     assert pending_alerts.quiet == watch("one").settings.quiet
@@ -196,18 +196,18 @@ async def test_the_life_of_an_alert(stores: Stores, one: Watch) -> None:
     await watches.mark_alerts_sent([pending_alerts.alert])
     assert await watches.pending_alerts(9) == []
     same = replace(RAISED, sentence="SPF is bad in another way.", is_new=False)
-    await run(stores, one, 1, raised=((AlertId("b"), same),))
+    await run(stores, one, 1, events=((AlertId("b"), same),))
     assert await watches.pending_alerts(9) == []
     worse = replace(RAISED, severity="error")
-    await run(stores, one, 2, raised=((AlertId("c"), worse),))
+    await run(stores, one, 2, events=((AlertId("c"), worse),))
     (told,) = await watches.pending_alerts(9)
     assert (told.alert.id, told.alert.severity, told.alert.opened_at) == ("a", "error", NOON)
-    await run(stores, one, 3, ended=(Ended(RAISED.key, "It is over."),))
+    await run(stores, one, 3, events=((AlertId("e"), Ended(RAISED.key, "It is over.")),))
     await watches.mark_alerts_sent([told.alert])  # before it ended
     (over,) = await watches.pending_alerts(9)
     assert (over.alert.ended_at, over.alert.ending) == (at(3), "It is over.")
     await watches.mark_alerts_sent([over.alert])
-    await run(stores, one, 4, raised=((AlertId("d"), RAISED),))
+    await run(stores, one, 4, events=((AlertId("d"), RAISED),))
     listed = await watches.alerts(ANN, one.id, 9)
     assert [alert.id for alert in listed] == ["d", "a"]
 
@@ -215,16 +215,16 @@ async def test_the_life_of_an_alert(stores: Stores, one: Watch) -> None:
 async def test_an_alert_that_is_acknowledged(stores: Stores, one: Watch) -> None:
     """Its opening and worsening are not sent any more; its end is sent."""
     watches = stores.watches
-    await run(stores, one, 0, raised=((AlertId("a"), RAISED),))
+    await run(stores, one, 0, events=((AlertId("a"), RAISED),))
     assert await watches.acknowledge(BOB, one.id, AlertId("a"), at(1)) is None
     assert await watches.acknowledge(ANN, one.id, AlertId("b"), at(1)) is None
     known = await watches.acknowledge(ANN, one.id, AlertId("a"), at(1))
     assert known is not None
     assert known.acknowledged_at == at(1)
     assert await watches.pending_alerts(9) == []
-    await run(stores, one, 2, raised=((AlertId("b"), replace(RAISED, severity="error")),))
+    await run(stores, one, 2, events=((AlertId("b"), replace(RAISED, severity="error")),))
     assert await watches.pending_alerts(9) == []
-    await run(stores, one, 3, ended=(Ended(RAISED.key, "It is over."),))
+    await run(stores, one, 3, events=((AlertId("e"), Ended(RAISED.key, "It is over.")),))
     assert len(await watches.pending_alerts(9)) == 1
 
 
@@ -234,8 +234,14 @@ async def test_old_data_is_deleted(stores: Stores, one: Watch) -> None:
     other = replace(RAISED, key="other")
     score = WatchScore(NOON, 1, "F", {})
     raised = ((AlertId("a"), RAISED), (AlertId("b"), other))
-    await run(stores, one, 0, changes=(change(1), change(2)), score=score, raised=raised)
-    await run(stores, one, 1, changes=(change(3, 1),), ended=(Ended(RAISED.key, "Over."),))
+    await run(stores, one, 0, changes=(change(1), change(2)), score=score, events=raised)
+    await run(
+        stores,
+        one,
+        1,
+        changes=(change(3, 1),),
+        events=((AlertId("e"), Ended(RAISED.key, "Over.")),),
+    )
     assert await watches.forget(NOON, 9) == 0
     assert await watches.forget(at(1), 2) == 2
     assert await watches.forget(at(1), 9) == 1
@@ -247,7 +253,7 @@ async def test_old_data_is_deleted(stores: Stores, one: Watch) -> None:
 async def test_deleting_a_watch(stores: Stores, one: Watch) -> None:
     """Data of a deleted watch is neither sent nor listed."""
     raised = ((AlertId("a"), RAISED),)
-    await run(stores, one, 0, changes=(change(1),), raised=raised)
+    await run(stores, one, 0, changes=(change(1),), events=raised)
     assert await stores.watches.delete(ANN, one.id)
     assert await stores.watches.pending_alerts(9) == []
     assert await stores.watches.history(one.id, NOON, 9) == History((), ())
@@ -313,6 +319,6 @@ async def test_pending_alerts_have_their_receivers(stores: Stores) -> None:
     one = await stores.watches.add(
         replace(watch("one"), settings=named("u:1")), [receiver("r1", "u:1")]
     )
-    await run(stores, one, raised=((AlertId("a"), RAISED),))
+    await run(stores, one, events=((AlertId("a"), RAISED),))
     (pending_alerts,) = await stores.watches.pending_alerts(9)
     assert pending_alerts.alert_to == ("u:1",)

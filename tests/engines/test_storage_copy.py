@@ -5,15 +5,25 @@ from pathlib import Path
 
 import psycopg2
 import pytest
+from msgspec.structs import replace
 
 from mailcheck.core.accounts import ApiKey, Quota
 from mailcheck.core.audit import Action, AuditEntry
+from mailcheck.core.domains.heartbeats import DayOfBeats, HeartbeatSettings, Schedule
 from mailcheck.core.domains.receiver_reports import ReportKind, SenderDecision
-from mailcheck.core.domains.watches import AlertId, Raised, WatchChange, WatchScore
+from mailcheck.core.domains.watches import (
+    AlertId,
+    Raised,
+    WatchChange,
+    WatchKind,
+    WatchScore,
+    WatchSettings,
+)
 from mailcheck.core.errors import ExpectedFailure, StoreUnavailable
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, KeyId
 from mailcheck.core.inbound import InboundAttempt, InboundState, NextStep
+from mailcheck.core.instants import HOUR
 from mailcheck.core.memory.client_limits import DAY_WINDOW
 from mailcheck.core.memory.keys import key_of
 from mailcheck.core.oauth.clients import Client, ClientSource
@@ -43,6 +53,7 @@ from mailcheck.store.accounts.project_store import ProjectStore
 from mailcheck.store.accounts.webhook_store import WebhookStore
 from mailcheck.store.content_store import ContentStore
 from mailcheck.store.deliverability_store import DeliverabilityStore
+from mailcheck.store.domains.heartbeat_store import HeartbeatRecord, HeartbeatStore
 from mailcheck.store.domains.local_state import SqlMemory, SqlRateCounters, SqlSelectors
 from mailcheck.store.domains.report_mailbox_store import ReportMailboxStore
 from mailcheck.store.domains.report_quotas import Outcome, Tally
@@ -141,6 +152,16 @@ def fill(path: str) -> None:
     result_of(DeliverabilityStore(engine).add(test, at(9_999)))
     many = [recipient("ann", f"t{number}") for number in range(1_200)]
     result_of(mails.deliver(delivery(*many)))
+    beats = HeartbeatStore(engine)
+    expected = WatchSettings(heartbeat=HeartbeatSettings(Schedule(every=HOUR)))
+    beating = replace(watch("beat"), kind=WatchKind.HEARTBEAT, target="beat", settings=expected)
+    result_of(beats.add(beating))
+    result_of(beats.observe(NOON))
+    result_of(mails.deliver(delivery(recipient("ann", "beat.beat"))))
+    result_of(beats.claim("daemon", NOON, 15_000, 1))
+    of_beat = RunRecord(beating, NOON, at(60), "{}")
+    days = (DayOfBeats(NOON, on_time=1, lowest=95),)
+    result_of(beats.record_beats("daemon", HeartbeatRecord(of_beat, (), days)))
     odd = delivery(recipient("ann", "a"), recipient("bob"), raw=RAW, sender="nul\x00@example.com")
     result_of(mails.deliver(odd))
     result_of(mails.deliver(delivery(addressed(test), raw=mail("Judge me"))))
@@ -172,9 +193,7 @@ def fill(path: str) -> None:
     change = WatchChange(NOON, "SPF", "record", None, "v=spf1 \x00 -all", "It is new.", "note")
     raised = Raised("SPF: record", "error", "It is bad.", is_new=True)
     score = WatchScore(NOON, 90, "A", {"SPF": 20})
-    recorded = RunRecord(
-        watched, NOON, at(60), "{}", (change,), ((AlertId("a1"), raised),), (), score
-    )
+    recorded = RunRecord(watched, NOON, at(60), "{}", (change,), ((AlertId("a1"), raised),), score)
     assert result_of(watches.record("daemon", recorded))
     decided = SenderDecision.MINE
     result_of(SenderStore(engine).decide(ANN, "example.org", "sendgrid", decided, NOON))
@@ -287,7 +306,7 @@ def test_an_interrupted_copy(full: str, postgresql_url: str) -> None:
         copy_store(full, postgresql_url, interrupt)
     assert set(counts(postgresql_url, full).values()) == {0}
     copy_store(full, postgresql_url, ignore_progress)
-    assert counts(postgresql_url, full)["message"] == 1_202
+    assert counts(postgresql_url, full)["message"] == 1_203
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,12 @@ from tests.spec.deliverability_shapes import (
     TEST_WAITED_FOR,
     TESTS,
 )
+from tests.spec.heartbeat_shapes import (
+    HEARTBEAT,
+    HEARTBEAT_DELETED,
+    HEARTBEAT_SHOWN,
+    HEARTBEATS,
+)
 from tests.spec.inbox_shapes import (
     BULK_DELETED,
     CHECKED_LINKS,
@@ -107,6 +113,8 @@ _TEST_PATH = "/test/{testId}"
 
 _WEBHOOK_PATH = "/inbox/webhooks/{webhookId}"
 
+_HEARTBEAT_PATH = "/heartbeats/{name}"
+
 _WATCH_PATH = "/watches/{watchId}"
 
 _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
@@ -154,6 +162,13 @@ _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
     ("POST", f"{_WEBHOOK_PATH}/test"): {200: WEBHOOK_TEST, 404: ERROR},
     ("POST", f"{_WEBHOOK_PATH}/replay"): {200: WEBHOOK, 404: ERROR, 409: ERROR},
     ("POST", f"{_WEBHOOK_PATH}/resume"): {200: WEBHOOK, 404: ERROR, 409: ERROR},
+    # docs/how-to/expect-mail-on-a-schedule.md
+    ("POST", "/heartbeats"): {200: HEARTBEAT, 409: ERROR},
+    ("GET", "/heartbeats"): {200: HEARTBEATS},
+    ("GET", _HEARTBEAT_PATH): {200: HEARTBEAT_SHOWN, 404: ERROR},
+    ("PATCH", _HEARTBEAT_PATH): {200: HEARTBEAT, 404: ERROR, 409: ERROR},
+    ("DELETE", _HEARTBEAT_PATH): {200: HEARTBEAT_DELETED, 404: ERROR},
+    ("POST", f"{_HEARTBEAT_PATH}/alerts/{{alertId}}/acknowledge"): {200: ALERT, 404: ERROR},
     # docs/how-to/watch-a-domain.md
     ("POST", "/watches"): {200: WATCH, 409: ERROR},
     ("POST", "/watches/many"): {200: WATCHES_MADE},

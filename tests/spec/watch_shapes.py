@@ -15,9 +15,9 @@ from tests.spec.shapes import (
     shape,
 )
 
-_SEVERITY = one_of("error", "warning", "undetermined", "note")
+SEVERITY = one_of("error", "warning", "undetermined", "note")
 
-_DAY = {"type": "string", "format": "calendar-date"}
+DAY = {"type": "string", "format": "calendar-date"}
 
 _WATCH = {
     "id": WORD,
@@ -40,7 +40,7 @@ _ALERT = record(
         "id": WORD,
         "watchId": WORD,
         "target": WORD,
-        "severity": _SEVERITY,
+        "severity": SEVERITY,
         "sentence": WORD,
         "openedAt": TIMESTAMP,
         "endedAt": or_null(TIMESTAMP),
@@ -55,18 +55,18 @@ _HOST = record(
     {
         "host": WORD,
         "answers": or_null(BOOLEAN),
-        "certificateEndsOn": or_null(_DAY),
+        "certificateEndsOn": or_null(DAY),
         "certificateDays": or_null(INTEGER),
     }
 )
 
-_NEW_WEBHOOKS = array(
+NEW_WEBHOOKS = array(
     record({"id": WORD, "url": WORD, "secret": {"type": "string", "pattern": "^whsec_"}})
 )
 
-WATCH = shape(record({**_WATCH, "newWebhooks": _NEW_WEBHOOKS}))
+WATCH = shape(record({**_WATCH, "newWebhooks": NEW_WEBHOOKS}))
 
-_RECEIVER = record(
+RECEIVER = record(
     {
         "to": WORD,
         "webhookId": WORD,
@@ -83,11 +83,11 @@ WATCH_SHOWN = shape(
             **_WATCH,
             "score": or_null(_SCORE),
             "grade": or_null(WORD),
-            "problems": array(record({"about": WORD, "severity": _SEVERITY, "sentence": WORD})),
+            "problems": array(record({"about": WORD, "severity": SEVERITY, "sentence": WORD})),
             "undetermined": array(WORD),
             "hosts": array(_HOST),
             "alerts": array(_ALERT, maxItems=100),
-            "receivers": array(_RECEIVER, maxItems=5),
+            "receivers": array(RECEIVER, maxItems=5),
         }
     )
 )
@@ -101,7 +101,7 @@ WATCHES_MADE = shape(
         {
             "made": array(record(_WATCH)),
             "refused": array(record({"target": STRING, "error": WORD})),
-            "newWebhooks": _NEW_WEBHOOKS,
+            "newWebhooks": NEW_WEBHOOKS,
         }
     )
 )
@@ -122,7 +122,7 @@ WATCH_HISTORY = shape(
                         "name": STRING,
                         "before": or_null(STRING),
                         "after": or_null(STRING),
-                        "severity": _SEVERITY,
+                        "severity": SEVERITY,
                         "sentence": WORD,
                     }
                 )

@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
@@ -16,7 +16,6 @@ from mailcheck.checks.watching.facts import ANSWERS, CERTIFICATE_ENDS, host_of
 from mailcheck.checks.watching.uptime import uptime
 from mailcheck.core.domains import watches
 from mailcheck.core.domains.domain_names import MAX_ADDRESSES, MAX_SELECTORS
-from mailcheck.core.domains.watches import WatchKind
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.instants import DAY, MINUTE, Instant, format_instant, parse_instant
 from mailcheck.core.webhooks import Webhook, WebhookState, address_of
@@ -54,7 +53,7 @@ class Watch(Shape):
 
     id: str
     target: str
-    kind: WatchKind
+    kind: Literal["domain", "address"]
     every_minutes: Minutes
     selectors: Selectors
     addresses: Addresses
@@ -233,8 +232,13 @@ def render_kept(kept: manage_watches.SavedWatch) -> KeptWatch:
 
 
 def _new_webhooks(kept: manage_watches.SavedWatch) -> tuple[CreatedReceiver, ...]:
+    return render_created_receivers(kept.new_receivers)
+
+
+def render_created_receivers(receivers: Sequence[Webhook]) -> tuple[CreatedReceiver, ...]:
+    """Render the receivers that are new to an account, with their secrets."""
     # Mail to an alert recipient is not signed, so it has no secret.
-    signing = (receiver for receiver in kept.new_receivers if not receiver.is_mail)
+    signing = (receiver for receiver in receivers if not receiver.is_mail)
     return tuple(CreatedReceiver(webhook.id, webhook.url, webhook.secret) for webhook in signing)
 
 
@@ -256,11 +260,12 @@ def render_shown(shown: WatchDetails, now: Instant) -> WatchWithState:
         undetermined=() if state is None else state.lost,
         hosts=() if state is None else _hosts(state, now),
         alerts=tuple(map(render_alert, shown.alerts)),
-        receivers=tuple(map(_receiver, shown.receivers)),
+        receivers=tuple(map(render_receiver, shown.receivers)),
     )
 
 
-def _receiver(webhook: Webhook) -> AlertReceiver:
+def render_receiver(webhook: Webhook) -> AlertReceiver:
+    """Render a recipient of alerts."""
     return AlertReceiver(
         webhook.address,
         webhook.id,
@@ -389,7 +394,7 @@ def _fields(watch: watches.Watch) -> dict[str, Any]:
     return {
         "id": watch.id,
         "target": watch.target,
-        "kind": watch.kind,
+        "kind": watch.kind.value,
         "every_minutes": settings.interval // MINUTE,
         "selectors": settings.selectors,
         "addresses": settings.addresses,

@@ -11,6 +11,7 @@ from mailcheck.web.api.deliverability_routes import DeliverabilityRoutes
 from mailcheck.web.api.door import make_api
 from mailcheck.web.api.event_routes import EventRoutes
 from mailcheck.web.api.fault_routes import FaultRoutes
+from mailcheck.web.api.heartbeat_routes import HeartbeatRoutes
 from mailcheck.web.api.inbox_routes import InboxRoutes
 from mailcheck.web.api.report_routes import ReportRoutes
 from mailcheck.web.api.tool_routes import DomainTools, ToolRoutes
@@ -54,6 +55,7 @@ def build_routes(daemon: Daemon) -> Sequence[Route[Any]]:
             allow_private=config.network.allow_private,
         ).routes(),
         *WatchRoutes(daemon.watches.keep, check_turns).routes(),
+        *HeartbeatRoutes(daemon.watches.heartbeats).routes(),
         *ReportRoutes(daemon.reports.operations, check_turns).routes(),
         *TrafficRoutes(daemon.traffic.show).routes(),
         *DeliverabilityRoutes(tests.operations, tests.preflight, domain, turns).routes(),

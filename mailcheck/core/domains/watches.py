@@ -7,6 +7,7 @@ from typing import NewType
 
 from msgspec import Struct
 
+from mailcheck.core.domains.heartbeats import HeartbeatSettings
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, HOUR, MINUTE, Instant
@@ -47,6 +48,8 @@ class WatchKind(Enum):
     """Records, mail hosts, registration, reverse DNS and blocklists: all factors of a score."""
     ADDRESS = "address"
     """Blocklists and reverse DNS."""
+    HEARTBEAT = "heartbeat"
+    """Mail that is expected on a schedule. Its target is the name of the heartbeat."""
 
 
 class QuietTime(Struct, frozen=True):
@@ -90,6 +93,17 @@ def parse_quiet_time(text: str) -> QuietTime:
     return QuietTime(begins, ends)
 
 
+def parse_time_of_day(text: str) -> int:
+    """Return the minute of the day of a time such as ``06:00``.
+
+    :raises InvalidParameter: the text has another form.
+    """
+    minute = _minute(text)
+    if minute is None:
+        raise InvalidParameter("at", f"at must be a time of day like 06:00; got {text[:20]!r}")
+    return minute
+
+
 def _minute(text: str) -> int | None:
     match = _CLOCK.fullmatch(text.strip())
     if match is None:
@@ -102,7 +116,8 @@ class WatchSettings(Struct, frozen=True):
     """Settings that the owner chooses. ``interval`` is in milliseconds.
 
     ``selectors`` are the DKIM selectors of a domain, and ``addresses`` its sending addresses.
-    ``alert_to`` are the URLs of receivers of alerts, beside the owner's own inbox.
+    ``alert_to`` are the URLs of receivers of alerts, beside the owner's own inbox. ``heartbeat``
+    is what is expected of the mail of a heartbeat; `None` for other watches.
     """
 
     interval: int = DEFAULT_INTERVAL
@@ -111,6 +126,13 @@ class WatchSettings(Struct, frozen=True):
     quiet: QuietTime | None = None
     is_paused: bool = False
     alert_to: tuple[str, ...] = ()
+    heartbeat: HeartbeatSettings | None = None
+
+
+def expected_of(settings: WatchSettings) -> HeartbeatSettings:
+    """Return what is expected of the mail of a heartbeat."""
+    assert settings.heartbeat is not None, "a heartbeat is created with it"
+    return settings.heartbeat
 
 
 class Watch(Struct, frozen=True):
@@ -190,6 +212,7 @@ class Alert(Struct, frozen=True):
     ended_at: Instant | None = None
     ending: str = ""
     acknowledged_at: Instant | None = None
+    kind: WatchKind = WatchKind.DOMAIN
 
 
 def receiver_key(url: str) -> str:

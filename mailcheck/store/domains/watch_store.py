@@ -63,15 +63,17 @@ class WatchList(NamedTuple):
 
 
 class RunRecord(Struct, frozen=True):
-    """The result of a run to be stored; ``raised`` are problems with ids for their alerts."""
+    """The result of a run to be stored.
+
+    ``events`` are problems that begin and end, in their order, with ids for their alerts.
+    """
 
     watch: Watch
     at: Instant
     next_run_at: Instant
     state: str
     changes: tuple[WatchChange, ...] = ()
-    raised: tuple[tuple[AlertId, Raised], ...] = ()
-    ended: tuple[Ended, ...] = ()
+    events: tuple[tuple[AlertId, Raised | Ended], ...] = ()
     score: WatchScore | None = None
     problem_count: int = 0
 
@@ -101,7 +103,8 @@ _COLUMNS = columns_of(Watch, "watch")
 _WITHOUT_STATE = f"{columns_of(Watch, 'watch', 'state')}, '' AS state"
 
 _OF_ACCOUNT = f"""
-    SELECT {_WITHOUT_STATE} FROM watch WHERE account_id = ? ORDER BY target LIMIT ? OFFSET ?
+    SELECT {_WITHOUT_STATE} FROM watch WHERE account_id = ? AND {{these}}
+    ORDER BY target LIMIT ? OFFSET ?
 """
 
 _IS_FREE = "(held_until IS NULL OR held_until <= ?)"
@@ -116,11 +119,13 @@ _GRADE = f"""
 """
 
 _WORST_FIRST = f"""
-    SELECT {_COLUMNS} FROM watch WHERE account_id = ?
+    SELECT {_COLUMNS} FROM watch WHERE account_id = ? AND {{these}}
     ORDER BY {_GRADE}, COALESCE(problem_count, 0) DESC, target LIMIT ? OFFSET ?
 """
 
-_FAILING = f"SELECT COUNT(*) AS number FROM watch WHERE account_id = ? AND {_GRADE} < ?"
+_FAILING = (
+    f"SELECT COUNT(*) AS number FROM watch WHERE account_id = ? AND {{these}} AND {_GRADE} < ?"
+)
 
 _SCORES = """
     SELECT at, score, grade, points FROM watch_score WHERE watch_id = ? AND at >= COALESCE(
@@ -129,7 +134,7 @@ _SCORES = """
 """
 
 _DUE = f"""
-    SELECT id FROM watch WHERE is_paused = 0 AND next_run_at <= ? AND {_IS_FREE}
+    SELECT id FROM watch WHERE is_paused = 0 AND next_run_at <= ? AND {{these}} AND {_IS_FREE}
     ORDER BY next_run_at, id LIMIT ?
 """
 
@@ -143,7 +148,7 @@ _RECORD = """
 """
 
 _ALERT_COLUMNS = """
-    watch_alert.id, watch_id, target, problem AS key, severity, sentence, opened_at, ended_at,
+    watch_alert.id, watch_id, kind, target, problem AS key, severity, sentence, opened_at, ended_at,
     ending, acknowledged_at
 """
 
@@ -166,6 +171,7 @@ _OLD = (
     ("watch_change", "watch_id, number", "at < ?"),
     ("watch_score", "watch_id, number", "at < ?"),
     ("watch_alert", "id", "ended_at < ?"),
+    ("heartbeat_day", "watch_id, day", "day < ?"),
 )
 """Tables, the key columns of their rows, and the condition of old rows."""
 
@@ -174,7 +180,14 @@ EXPIRY_LOCK = 0x6D61_6977
 
 
 class WatchStore(Store):
-    """Watches, changes and alerts."""
+    """Watches, changes and alerts: those of domains and addresses, except where all are named.
+
+    ``these`` is the condition of their rows, and ``most`` the maximum of an account.
+    """
+
+    these = "kind <> 'heartbeat'"
+    most = MOST_WATCHES
+    plural = "watches"
 
     @inbox_write(lambda _, watch, *others: (watch.account_id,))
     def add(
@@ -189,14 +202,14 @@ class WatchStore(Store):
         account_id = watch.account_id
         # Two concurrent additions must see each other.
         lock_inboxes(transaction, (account_id,))
-        if _count(transaction, account_id) >= MOST_WATCHES:
+        if self._count(transaction, account_id) >= self.most:
             return TooManyWatches(
-                f"an account can have at most {MOST_WATCHES} watches: delete one first"
+                f"an account can have at most {self.most} {self.plural}: delete one first"
             )
         same = "SELECT id FROM watch WHERE account_id = ? AND target = ?"
         row = transaction.row(same, (account_id, watch.target))
         if row is not None:
-            return WatchExists(f"{watch.target} is already watched by {row.id}")
+            return self._explain_same(watch.target, row.id)
         failure = add_receivers(transaction, receivers)
         if failure is not None:
             return failure
@@ -220,8 +233,9 @@ class WatchStore(Store):
         self, transaction: Transaction, account_id: AccountId, limit: int, offset: int = 0
     ) -> WatchPage:
         """Return a page of the watches of an account by target, without their states."""
-        rows = transaction.rows(_OF_ACCOUNT, (account_id, limit, offset))
-        return WatchPage(list(map(_watch_of, rows)), _count(transaction, account_id))
+        sql = _OF_ACCOUNT.format(these=self.these)
+        rows = transaction.rows(sql, (account_id, limit, offset))
+        return WatchPage(list(map(watch_of, rows)), self._count(transaction, account_id))
 
     @read
     def worst_first(
@@ -237,28 +251,30 @@ class WatchStore(Store):
 
         :param good_score: a watch with a lower score needs attention.
         """
-        rows = transaction.rows(_WORST_FIRST, (account_id, limit, offset))
-        watches = list(map(_watch_of, rows))
+        sql = _WORST_FIRST.format(these=self.these)
+        rows = transaction.rows(sql, (account_id, limit, offset))
+        watches = list(map(watch_of, rows))
         scores = {watch.id: _scores(transaction, watch.id, since) for watch in watches}
-        failing = transaction.row(_FAILING, (account_id, good_score))
+        sql = _FAILING.format(these=self.these)
+        failing = transaction.row(sql, (account_id, good_score))
         assert failing is not None, "COUNT returns a row"
-        return WatchList(watches, scores, _count(transaction, account_id), failing.number)
+        return WatchList(watches, scores, self._count(transaction, account_id), failing.number)
 
     @read
     def find_target(
         self, transaction: Transaction, account_id: AccountId, target: str
     ) -> Watch | None:
         """Return the watch of a domain or an address, or `None`."""
-        sql = f"SELECT {_COLUMNS} FROM watch WHERE account_id = ? AND target = ?"
+        sql = f"SELECT {_COLUMNS} FROM watch WHERE account_id = ? AND target = ? AND {self.these}"
         row = transaction.row(sql, (account_id, target))
-        return None if row is None else _watch_of(row)
+        return None if row is None else watch_of(row)
 
     @read
     def find(
         self, transaction: Transaction, account_id: AccountId, watch_id: WatchId
     ) -> Watch | None:
         """Return a watch of an account, or `None`."""
-        return _find(transaction, account_id, watch_id)
+        return self._find(transaction, account_id, watch_id)
 
     @inbox_write(lambda _, account_id, *others: (account_id,))
     def change(
@@ -277,7 +293,7 @@ class WatchStore(Store):
         :raises TooManyWebhooks: the account has the maximum number of receivers.
         """
         lock_inboxes(transaction, (account_id,))
-        if _find(transaction, account_id, watch_id) is None:
+        if self._find(transaction, account_id, watch_id) is None:
             return None
         failure = add_receivers(transaction, receivers)
         if failure is not None:
@@ -288,7 +304,7 @@ class WatchStore(Store):
             (_text_of(settings), int(settings.is_paused), next_run_at, watch_id, account_id),
         )
         _delete_unnamed(transaction, account_id)
-        return _find(transaction, account_id, watch_id)
+        return self._find(transaction, account_id, watch_id)
 
     @frees_space
     @inbox_write(lambda _, account_id, *others: (account_id,))
@@ -299,7 +315,8 @@ class WatchStore(Store):
         """
         lock_inboxes(transaction, (account_id,))
         if not transaction.execute(
-            "DELETE FROM watch WHERE id = ? AND account_id = ?", (watch_id, account_id)
+            f"DELETE FROM watch WHERE id = ? AND account_id = ? AND {self.these}",
+            (watch_id, account_id),
         ):
             return False
         _delete_unnamed(transaction, account_id)
@@ -316,14 +333,14 @@ class WatchStore(Store):
         shared_now = now + transaction.clock_offset()
         taken = [
             row.id
-            for row in transaction.rows(_DUE, (now, shared_now, limit))
+            for row in transaction.rows(_DUE.format(these=self.these), (now, shared_now, limit))
             if transaction.execute(_CLAIM, (holder, shared_now + milliseconds, row.id, shared_now))
         ]
         rows = [
             transaction.row(f"SELECT {_COLUMNS} FROM watch WHERE id = ?", (watch_id,))
             for watch_id in taken
         ]
-        return [_watch_of(row) for row in rows if row is not None]
+        return [watch_of(row) for row in rows if row is not None]
 
     @write
     def claim_one(
@@ -337,18 +354,19 @@ class WatchStore(Store):
     ) -> Watch | None:
         """Claim a watch, due or not; return `None` if it is claimed or does not exist."""
         shared_now = now + transaction.clock_offset()
-        watch = _find(transaction, account_id, watch_id)
+        watch = self._find(transaction, account_id, watch_id)
         if watch is None or not transaction.execute(
             _CLAIM, (holder, shared_now + milliseconds, watch_id, shared_now)
         ):
             return None
-        return _find(transaction, account_id, watch_id)
+        return self._find(transaction, account_id, watch_id)
 
     @write
     def release(self, transaction: Transaction, holder: str) -> None:
         """Release all watches of a holder; they stay due."""
         transaction.execute(
-            "UPDATE watch SET holder = NULL, held_until = NULL WHERE holder = ?", (holder,)
+            f"UPDATE watch SET holder = NULL, held_until = NULL WHERE holder = ? AND {self.these}",
+            (holder,),
         )
 
     @write
@@ -368,26 +386,7 @@ class WatchStore(Store):
 
         :return: false, without a change, if the holder lost the claim or the watch was deleted.
         """
-        watch = recorded.watch
-        numbers = len(recorded.changes) + (recorded.score is not None)
-        kept = (
-            recorded.at,
-            recorded.state,
-            numbers,
-            recorded.problem_count,
-            watch.next_run_at,
-            recorded.next_run_at,
-            watch.id,
-            holder,
-        )
-        if not transaction.execute(_RECORD, kept):
-            return False
-        _keep_changes(transaction, watch, recorded)
-        for alert_id, raised in recorded.raised:
-            _raise(transaction, watch.id, alert_id, raised, recorded.at)
-        for ended in recorded.ended:
-            _end(transaction, watch.id, ended, recorded.at)
-        return True
+        return keep_run(transaction, holder, recorded)
 
     @read
     def history(
@@ -417,7 +416,10 @@ class WatchStore(Store):
         self, transaction: Transaction, account_id: AccountId, watch_id: WatchId, limit: int
     ) -> list[Alert]:
         """Return the alerts of a watch: open ones first, then the newest."""
-        sql = f"{_ALERTS} WHERE account_id = ? AND watch_id = ? ORDER BY {_OPEN_FIRST} LIMIT ?"
+        sql = (
+            f"{_ALERTS} WHERE account_id = ? AND watch_id = ? AND {self.these} "
+            f"ORDER BY {_OPEN_FIRST} LIMIT ?"
+        )
         return [
             value_of(Alert, row) for row in transaction.rows(sql, (account_id, watch_id, limit))
         ]
@@ -427,7 +429,10 @@ class WatchStore(Store):
         self, transaction: Transaction, account_id: AccountId, limit: int
     ) -> list[Alert]:
         """Return the open alerts of an account, newest first."""
-        sql = f"{_ALERTS} WHERE account_id = ? AND ended_at IS NULL ORDER BY {_OPEN_FIRST} LIMIT ?"
+        sql = (
+            f"{_ALERTS} WHERE account_id = ? AND ended_at IS NULL AND {self.these} "
+            f"ORDER BY {_OPEN_FIRST} LIMIT ?"
+        )
         return [value_of(Alert, row) for row in transaction.rows(sql, (account_id, limit))]
 
     @write
@@ -443,18 +448,20 @@ class WatchStore(Store):
         transaction.execute(
             "UPDATE watch_alert SET acknowledged_at = COALESCE(acknowledged_at, ?), "
             "is_untold = CASE WHEN ended_at IS NULL THEN 0 ELSE is_untold END "
-            "WHERE id = ? AND watch_id IN (SELECT id FROM watch WHERE id = ? AND account_id = ?)",
+            "WHERE id = ? AND watch_id IN "
+            f"(SELECT id FROM watch WHERE id = ? AND account_id = ? AND {self.these})",
             (now, alert_id, watch_id, account_id),
         )
         row = transaction.row(
-            f"{_ALERTS} WHERE account_id = ? AND watch_id = ? AND watch_alert.id = ?",
+            f"{_ALERTS} WHERE account_id = ? AND watch_id = ? AND watch_alert.id = ? "
+            f"AND {self.these}",
             (account_id, watch_id, alert_id),
         )
         return None if row is None else value_of(Alert, row)
 
     @read
     def pending_alerts(self, transaction: Transaction, limit: int) -> list[PendingAlert]:
-        """Return alerts whose start or end is not sent yet, oldest first."""
+        """Return alerts of all watches whose start or end is not sent yet, oldest first."""
         return [
             PendingAlert(row.mailbox_name, chosen.quiet, value_of(Alert, row), chosen.alert_to)
             for row in transaction.rows(_PENDING_ALERTS, (limit,))
@@ -467,10 +474,28 @@ class WatchStore(Store):
         values = [(alert.id, alert.severity, alert.ended_at or 0) for alert in alerts]
         transaction.execute_many(_MARK_SENT, values)
 
+    def _count(self, transaction: Transaction, account_id: AccountId) -> int:
+        sql = f"SELECT COUNT(*) FROM watch WHERE account_id = ? AND {self.these}"
+        ((count,),) = transaction.rows(sql, (account_id,))
+        return int(count)
+
+    def _find(
+        self, transaction: Transaction, account_id: AccountId, watch_id: WatchId
+    ) -> Watch | None:
+        sql = f"SELECT {_COLUMNS} FROM watch WHERE account_id = ? AND id = ? AND {self.these}"
+        row = transaction.row(sql, (account_id, watch_id))
+        return None if row is None else watch_of(row)
+
+    def _explain_same(self, target: str, watch_id: str) -> WatchExists:
+        return WatchExists(f"{target} is already watched by {watch_id}")
+
     @frees_space
     @write
     def forget(self, transaction: Transaction, before: Instant, limit: int) -> int:
-        """Delete at most ``limit`` changes, scores and ended alerts from before a time."""
+        """Delete at most ``limit`` changes, scores and ended alerts of all watches.
+
+        Only those from before a time are deleted, and days of heartbeats likewise.
+        """
         if not transaction.try_lock(EXPIRY_LOCK):
             return 0
         before, limit = (before, limit)
@@ -482,6 +507,31 @@ class WatchStore(Store):
                 (before, max(0, left)),
             )
         return limit - left
+
+
+def keep_run(transaction: Transaction, holder: str, recorded: RunRecord) -> bool:
+    """Store the result of a run as `WatchStore.record` does."""
+    watch = recorded.watch
+    numbers = len(recorded.changes) + (recorded.score is not None)
+    kept = (
+        recorded.at,
+        recorded.state,
+        numbers,
+        recorded.problem_count,
+        watch.next_run_at,
+        recorded.next_run_at,
+        watch.id,
+        holder,
+    )
+    if not transaction.execute(_RECORD, kept):
+        return False
+    _keep_changes(transaction, watch, recorded)
+    for alert_id, event in recorded.events:
+        if isinstance(event, Raised):
+            _raise(transaction, watch.id, alert_id, event, recorded.at)
+        else:
+            _end(transaction, watch.id, event, recorded.at)
+    return True
 
 
 def _text_of(settings: WatchSettings) -> str:
@@ -496,7 +546,8 @@ def _settings_of(text: str) -> WatchSettings:
     return _DECODE_SETTINGS(text)
 
 
-def _watch_of(row: Row) -> Watch:
+def watch_of(row: Row) -> Watch:
+    """Return the watch of a row with all columns."""
     return value_of(Watch, row, settings=_settings_of(row.settings))
 
 
@@ -507,18 +558,6 @@ def _scores(transaction: Transaction, watch_id: WatchId, since: Instant) -> list
 
 def _score_of(row: Row) -> WatchScore:
     return value_of(WatchScore, row, points=json.loads(row.points))
-
-
-def _count(transaction: Transaction, account_id: AccountId) -> int:
-    ((count,),) = transaction.rows("SELECT COUNT(*) FROM watch WHERE account_id = ?", (account_id,))
-    return int(count)
-
-
-def _find(transaction: Transaction, account_id: AccountId, watch_id: WatchId) -> Watch | None:
-    row = transaction.row(
-        f"SELECT {_COLUMNS} FROM watch WHERE account_id = ? AND id = ?", (account_id, watch_id)
-    )
-    return None if row is None else _watch_of(row)
 
 
 def _urls_named(transaction: Transaction, account_id: AccountId) -> set[str]:

@@ -32,6 +32,7 @@ TAGS: Mapping[str, str] = {
     "Webhooks": "Receive messages at your own URL, in order and signed.",
     "Domain tools": "Check whether mail to and from a domain will arrive. An undetermined result "
     "is never reported as no.",
+    "Heartbeats": "Mail that is expected on a schedule, with its days, results and alerts.",
     "Watches": "Domains and IP addresses that are checked regularly, with their changes, current "
     "problems and alerts.",
     "Reports of receivers": "Who sends mail as your domains, and whether incoming mail is "
@@ -135,6 +136,7 @@ EXAMPLE_MESSAGE = EXAMPLE_REPORT = "01a1fc41-0219-76dd-ac7e-95beebac7c40"
 EXAMPLE_TEST = "k5m2c7qxw4h3a"
 
 _SHORT_ID: Schema = {**string_schema(), "minLength": 1, "maxLength": 10 * SHORT_ID_LENGTH}
+_NAME: Schema = {**string_schema(), "minLength": 1, "maxLength": 100}
 _REPORT_ID: Schema = {**string_schema(), "minLength": 1, "maxLength": 100}
 
 
@@ -153,6 +155,7 @@ PATH_PARAMETERS: Mapping[str, Parameter] = {
     "webhook_id": _in_path("webhookId", "Id of the webhook.", _SHORT_ID, EXAMPLE_TEST),
     "watch_id": _in_path("watchId", "Id of the watch.", _SHORT_ID, EXAMPLE_TEST),
     "alert_id": _in_path("alertId", "Id of the alert.", _SHORT_ID, EXAMPLE_TEST),
+    "heartbeat_name": _in_path("name", "Name of the heartbeat.", _NAME, "backup"),
     "report_id": _in_path("reportId", "Id of the report.", _REPORT_ID, EXAMPLE_REPORT),
 }
 """The path variables by their names in routes."""

@@ -7,7 +7,15 @@ from twisted.internet.defer import CancelledError, Deferred
 
 from mailcheck.checks.watching.changes import compare, read_state, write_state
 from mailcheck.checks.watching.facts import Facts, Topic
-from mailcheck.core.domains.watches import AlertId, Watch, WatchId, WatchKind, next_run
+from mailcheck.core.domains.watches import (
+    AlertId,
+    Ended,
+    Raised,
+    Watch,
+    WatchId,
+    WatchKind,
+    next_run,
+)
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import AccountId, new_short_id
 from mailcheck.core.instants import MINUTE, SECOND, Instant
@@ -118,16 +126,14 @@ class RunWatches(QueueWorker[WatchId, Watch]):
         next_run_at = watch.next_run_at
         if is_due:
             next_run_at = next_run(watch.id, watch.settings.interval, now)
+        events: list[Raised | Ended] = [*compared.raised, *compared.ended]
         recorded = RunRecord(
             watch,
             now,
             next_run_at,
             write_state(compared.state),
             compared.changes,
-            raised=tuple(
-                (AlertId(new_short_id(self._random_bytes)), raised) for raised in compared.raised
-            ),
-            ended=compared.ended,
+            events=tuple((AlertId(new_short_id(self._random_bytes)), event) for event in events),
             score=compared.score,
             problem_count=len(list(compared.state.problems)),
         )
