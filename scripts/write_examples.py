@@ -332,6 +332,13 @@ def _reports() -> dict[str, Any]:
     complaint = signer_of("google.com").sign(feedback_mail())
     house.receive(addresses["complaints"], raw=complaint, sender="")
     house.pass_time(1)
+    found["imported"] = (
+        house.ask(
+            "POST", "/reports/import?name=google.xml.gz", data=gzipped(document("google.xml"))
+        )
+        .answer()
+        .json
+    )
     found["feedback"] = house.get(f"/reports/feedback?domain={DOMAIN}").json
     one = f"/reports/{found['reports']['reports'][0]['id']}"
     found["report deleted"] = house.ask("DELETE", one).answer().json

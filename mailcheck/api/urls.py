@@ -13,6 +13,9 @@ from mailcheck.core.identifiers import (
 API_PATH = "/api/v1"
 MCP_PATH = "/mcp"
 API_PAGE_PATH = "/api"
+IMPORT_PATH = "/reports/import"
+"""Path of imports of reports in the API, whose bodies may be large."""
+
 PROVIDERS_PATH = "/providers"
 
 PROJECT_PAGES_PATH = "/p"

@@ -20,6 +20,7 @@ class Scope(StrEnum):
     INBOX_WRITE = "inbox:write"
     TESTS = "tests"
     DOMAINS = "domains"
+    REPORTS_IMPORT = "reports:import"
     WATCHES = "watches"
     WEBHOOKS = "webhooks"
 
@@ -29,6 +30,7 @@ SCOPE_TEXTS: Mapping[Scope, str] = {
     Scope.INBOX_WRITE: "submit and delete mail, check links, replace share links, and set faults",
     Scope.TESTS: "create, read and delete deliverability tests",
     Scope.DOMAINS: "check domains and blocklists, and read reports of receivers and traffic",
+    Scope.REPORTS_IMPORT: "import DMARC, TLS and failure reports from files",
     Scope.WATCHES: "create, change and delete watches, and read their alerts",
     Scope.WEBHOOKS: "create, change and delete webhooks",
 }

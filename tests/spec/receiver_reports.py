@@ -53,6 +53,10 @@ FEEDBACK = record(
     },
 )
 
+WAY = one_of("received", "fetched", "uploaded")
+
+WAYS = record({"received": COUNT, "fetched": COUNT, "uploaded": COUNT})
+
 SPLIT = record({"yours": COUNT, "unknown": COUNT, "forwarded": COUNT, "forged": COUNT})
 
 REPORT = record(
@@ -60,6 +64,7 @@ REPORT = record(
         "id": WORD,
         "kind": KIND,
         "state": one_of("waiting", "counted", "repeated", "apart", "refused"),
+        "way": WAY,
         "receivedAt": TIMESTAMP,
         "reason": STRING,
         "domain": STRING,
@@ -97,6 +102,7 @@ REPORTS = shape(
                         "messages": COUNT,
                         "failing": COUNT,
                         "lastAt": TIMESTAMP,
+                        "proven": BOOLEAN,
                     }
                 )
             ),
@@ -127,6 +133,36 @@ REPORTS = shape(
                         "meaning": WORD,
                         "fix": WORD,
                     }
+                )
+            ),
+        }
+    )
+)
+
+REPORTS_IMPORTED = shape(
+    record(
+        {
+            "new": COUNT,
+            "known": COUNT,
+            "rejected": COUNT,
+            "files": array(
+                record(
+                    {
+                        "file": WORD,
+                        "outcome": one_of("new", "known", "rejected"),
+                        "reason": STRING,
+                    },
+                    {
+                        "kind": KIND,
+                        "domain": WORD,
+                        "reporter": STRING,
+                        "organisation": STRING,
+                        "reportId": STRING,
+                        "beginsAt": TIMESTAMP,
+                        "endsAt": TIMESTAMP,
+                        "rows": COUNT,
+                        "messages": COUNT,
+                    },
                 )
             ),
         }
@@ -204,7 +240,8 @@ REPORTS_DMARC = shape(
             ),
             "nextPage": or_null(COUNT),
             "total": COUNT,
-        }
+        },
+        {"ways": WAYS, "proven": BOOLEAN},
     )
 )
 
@@ -269,6 +306,8 @@ DMARC_PLAN = shape(
             "messages": COUNT,
             "failing": COUNT,
             "mail": SPLIT,
+            "ways": WAYS,
+            "proven": BOOLEAN,
             "policy": or_null(_POLICY),
             "nextPolicy": or_null(_POLICY),
             "record": or_null(_RECORD),

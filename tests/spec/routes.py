@@ -61,6 +61,7 @@ from tests.spec.receiver_reports import (
     REPORTS_DELETED,
     REPORTS_DMARC,
     REPORTS_FEEDBACK,
+    REPORTS_IMPORTED,
     REPORTS_TLS,
     SENDER_DECIDED,
 )
@@ -149,6 +150,7 @@ _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
     ("GET", "/reports/dmarc/plan"): {200: DMARC_PLAN},
     ("POST", "/reports/dmarc/senders"): {200: SENDER_DECIDED, 409: ERROR},
     ("GET", "/reports/feedback"): {200: REPORTS_FEEDBACK},
+    ("POST", "/reports/import"): {200: REPORTS_IMPORTED},
     ("GET", "/reports/tls"): {200: REPORTS_TLS},
     ("GET", "/traffic"): {200: TRAFFIC},
     ("GET", "/traffic/sources"): {200: TRAFFIC_SOURCES},

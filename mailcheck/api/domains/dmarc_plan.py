@@ -3,7 +3,13 @@
 from typing import Annotated
 
 from mailcheck.api.domains.findings import DnsRecord, render_record
-from mailcheck.api.domains.receiver_reports import SplitOfMail, format_day, render_split
+from mailcheck.api.domains.receiver_reports import (
+    MailByWay,
+    SplitOfMail,
+    format_day,
+    render_split,
+    render_ways,
+)
 from mailcheck.api.shapes import ABSENT, Absent, Count, Shape, Texts, doc
 from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.receiver_reports import plan as facts
@@ -72,6 +78,8 @@ class DmarcPlan(Shape):
     messages: Count
     failing: Count
     mail: Annotated[SplitOfMail, doc("whose all messages are, as in the overview")]
+    ways: Annotated[MailByWay, doc("how the reports came")]
+    proven: Annotated[bool, doc("the domain has requested reports to this account in DNS")]
     policy: Annotated[Policy | None, doc("policy that receivers apply now; null: undetermined")]
     next_policy: Annotated[Policy | None, doc("null: undetermined, or no stricter one exists")]
     record: Annotated[DnsRecord | None, doc("record to publish now; null: it is not safe yet")]
@@ -99,6 +107,8 @@ def render_plan(plan: PolicyPlan) -> DmarcPlan:
         messages=plan.messages,
         failing=plan.failing,
         mail=render_split(plan.mail),
+        ways=render_ways(plan.ways),
+        proven=plan.ways.is_proven,
         policy=plan.policy,
         next_policy=plan.target,
         record=None if plan.record is None else render_record(plan.record),

@@ -1,6 +1,7 @@
 """Reports of receivers as JSON: senders, failures, their causes and advice."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 from mailcheck.api.domains.feedback import (
@@ -24,14 +25,17 @@ from mailcheck.checks.receiver_reports.tls import TlsReport, explain_failure
 from mailcheck.core.domains.receiver_reports import (
     LARGEST_REPORT_PAGE,
     Letter,
+    MailOfWays,
     ReceiverReport,
     ReportKind,
     ReportPlaces,
     ReportState,
+    ReportWay,
     SenderDecision,
 )
 from mailcheck.core.instants import Instant, format_instant
-from mailcheck.operations.reports import show_reports
+from mailcheck.operations.reports import import_reports, show_reports
+from mailcheck.operations.reports.import_reports import ImportOutcome
 from mailcheck.operations.reports.summarize_senders import ShownOverview, ShownSender
 from mailcheck.store.domains import report_store
 from mailcheck.store.domains.report_quotas import Outcome, Tally
@@ -115,6 +119,19 @@ def render_split(split: MailSplit) -> SplitOfMail:
     return SplitOfMail(split.yours, split.unknown, split.forwarded, split.forged)
 
 
+class MailByWay(Shape):
+    """Numbers of messages by how their reports came, the most believable way first."""
+
+    received: Annotated[int, doc("sent to this server, authenticated and requested", ge=0)]
+    fetched: Annotated[int, doc("read from a mailbox of the account", ge=0)]
+    uploaded: Annotated[int, doc("imported by a member of the project", ge=0)]
+
+
+def render_ways(ways: MailOfWays) -> MailByWay:
+    """Render how reports came."""
+    return MailByWay(*(ways.messages.get(way, 0) for way in ReportWay))
+
+
 class MailOfDays(Shape):
     """Whose the mail of a day is, or of several days."""
 
@@ -142,6 +159,10 @@ class DmarcOverview(Shape):
     senders: Annotated[tuple[ReportSender, ...], doc("one page of the senders")]
     next_page: NextPage
     total: Annotated[int, doc("number of senders on all pages", ge=0)]
+    ways: Annotated[MailByWay | Absent, doc("how the reports came; absent for files")] = ABSENT
+    proven: Annotated[
+        bool | Absent, doc("as in `GET /reports`: the domain has requested reports to this account")
+    ] = ABSENT
 
 
 class ReadReport(Shape):
@@ -237,6 +258,8 @@ def render_overview(shown: ShownOverview, page: int = 1, limit: int = MAX_SENDER
         senders=tuple(_sender(sender, shown.feedback) for sender in shown.senders),
         next_page=_next_page(page, limit, shown.total),
         total=shown.total,
+        ways=ABSENT if shown.ways is None else render_ways(shown.ways),
+        proven=ABSENT if shown.ways is None else shown.ways.is_proven,
     )
 
 
@@ -364,6 +387,10 @@ class ReportedDomain(Shape):
     messages: Annotated[int, doc("sessions for TLS reports", ge=0)]
     failing: Count
     last_at: Timestamp
+    proven: Annotated[
+        bool,
+        doc("its DNS has requested reports to this account; otherwise, all are imported"),
+    ]
 
 
 class ShownLetter(Shape):
@@ -384,10 +411,15 @@ class KeptReport(Shape):
         ReportState,
         doc("apart: readable but not trusted, so its rows are not counted"),
     ]
-    received_at: Timestamp
+    way: Annotated[
+        ReportWay, doc("how it came: sent to this server, fetched from a mailbox, or uploaded")
+    ]
+    received_at: Annotated[Timestamp, doc("of an import: the end of its period")]
     reason: Annotated[str, doc("why it is not counted; otherwise empty")]
     domain: str
-    reporter: Annotated[str, doc("authenticated domain of the reporter; empty: none")]
+    reporter: Annotated[
+        str, doc("authenticated domain of the reporter, or of an import the claimed one")
+    ]
     organisation: Annotated[str, doc("organization named in the report")]
     report_id: str
     begins_at: Timestamp | None
@@ -463,6 +495,34 @@ class KeptReports(Shape):
         tuple[RefusedReports, ...],
         doc("reports that were not stored, newest days first, at most 200"),
     ]
+
+
+class ImportedFile(Shape):
+    """A report in an imported file, or a file without one."""
+
+    file: Annotated[str, doc("its name; archives and mailboxes add the name or number in them")]
+    outcome: ImportOutcome
+    reason: Annotated[str, doc("why it is rejected; otherwise empty")]
+    kind: Annotated[ReportKind | Absent, doc("absent if it is rejected, as all further fields")] = (
+        ABSENT
+    )
+    domain: str | Absent = ABSENT
+    reporter: Annotated[str | Absent, doc("who sent it, by its own claim")] = ABSENT
+    organisation: str | Absent = ABSENT
+    report_id: str | Absent = ABSENT
+    begins_at: Timestamp | Absent = ABSENT
+    ends_at: Timestamp | Absent = ABSENT
+    rows: Annotated[Count | Absent, doc("number of different rows")] = ABSENT
+    messages: Annotated[Count | Absent, doc("number of messages or sessions")] = ABSENT
+
+
+class ImportedReports(Shape):
+    """What became of imported files."""
+
+    new: Annotated[int, doc("reports that count now", ge=0)]
+    known: Annotated[int, doc("reports that were counted before", ge=0)]
+    rejected: Annotated[int, doc("reports and files that cannot be counted", ge=0)]
+    files: tuple[ImportedFile, ...]
 
 
 class DeletedReport(Shape):
@@ -547,6 +607,7 @@ def render_kept_reports(
                 domain.messages,
                 domain.failing,
                 last_at=format_instant(domain.last_at),
+                proven=domain.is_proven,
             )
             for domain in domains
         ),
@@ -561,6 +622,33 @@ def render_kept_reports(
         ),
         refused=tuple(map(_refused, refused)),
     )
+
+
+def _imported_file(one: import_reports.ImportedFile) -> ImportedFile:
+    report = one.report
+    if report is None:
+        return ImportedFile(one.name, one.outcome, one.reason)
+    return ImportedFile(
+        file=one.name,
+        outcome=one.outcome,
+        reason=one.reason,
+        kind=report.kind,
+        domain=report.domain,
+        reporter=report.reporter,
+        organisation=report.organisation,
+        report_id=report.report_id,
+        begins_at=ABSENT if report.begins_at is None else format_instant(report.begins_at),
+        ends_at=ABSENT if report.ends_at is None else format_instant(report.ends_at),
+        rows=report.row_count,
+        messages=report.messages,
+    )
+
+
+def render_imported(found: Sequence[import_reports.ImportedFile]) -> ImportedReports:
+    """Render the outcomes of an import, and how many there are of each."""
+    counts = Counter(one.outcome for one in found)
+    new, known, rejected = (counts[outcome] for outcome in ImportOutcome)
+    return ImportedReports(new, known, rejected, tuple(map(_imported_file, found)))
 
 
 def _refused(tally: Tally) -> RefusedReports:
@@ -594,6 +682,7 @@ def _kept(report: ReceiverReport) -> KeptReport:
         id=report.id,
         kind=report.kind,
         state=report.state,
+        way=report.way,
         received_at=format_instant(report.received_at),
         reason=report.reason,
         domain=report.domain,

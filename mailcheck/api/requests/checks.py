@@ -279,6 +279,19 @@ class ListReports(ListPage, frozen=True, kw_only=True):
         return None if self.kind is None else ReportKind(self.kind)
 
 
+class ImportReports(Request, frozen=True, kw_only=True):
+    """The name of the file that is imported."""
+
+    name: Annotated[
+        str,
+        TEXT,
+        Description(
+            "Name of the file, for the results. The name of a TLS report may contain its domain. A "
+            "form has the names of its files."
+        ),
+    ] = ""
+
+
 class GetTraffic(Request, frozen=True, kw_only=True):
     """The period of the statistics of traffic."""
 

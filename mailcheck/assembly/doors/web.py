@@ -4,12 +4,19 @@ from functools import cache, partial
 
 from twisted.web.server import Request
 
-from mailcheck.api.urls import PAGES_WITH_FILES, PROJECT_PAGES_PATH, PROVIDERS_PATH
+from mailcheck.api.urls import (
+    API_PATH,
+    IMPORT_PATH,
+    PAGES_WITH_FILES,
+    PROJECT_PAGES_PATH,
+    PROVIDERS_PATH,
+)
 from mailcheck.assembly.daemon import Daemon
 from mailcheck.assembly.deployment import body_limits, connection_limits
 from mailcheck.assembly.doors.access import WebParts, build_access, client_addresses, posted_size
 from mailcheck.assembly.doors.late import LateDoor, late_doors, open_dashboard
 from mailcheck.assembly.doors.rest import build_api, build_routes
+from mailcheck.core.domains.receiver_reports import MAX_IMPORT
 from mailcheck.web.api.description import ApiDescription
 from mailcheck.web.site.application import Application
 from mailcheck.web.site.public_pages import PublicPages
@@ -48,6 +55,7 @@ def build_web(daemon: Daemon) -> BoundedSite:
         bodies=body_limits(
             {
                 f"{PROVIDERS_PATH}/".encode(): posted_size(config.smtp.max_message_size),
+                f"{API_PATH}{IMPORT_PATH}".encode(): MAX_IMPORT,
                 **{
                     f"{PROJECT_PAGES_PATH}/*{path}".encode(): config.smtp.max_message_size
                     for path in PAGES_WITH_FILES

@@ -272,8 +272,8 @@ def _read_files(
 
 
 def _read_file(file: _File, facts: ImportFacts) -> list[ReadReport]:
-    if file.why:
-        raise ReportRefused(file.why)
+    if file.why or not file.data:
+        raise ReportRefused(file.why or "it is empty")
     if looks_like_report(file.data):
         documents = read_report_file(file.data, file.name, OF_IMPORTS)
     else:

@@ -96,6 +96,7 @@ def describe_plan(plan: dict[str, Any]) -> Iterator[Line]:
             f" {count(plan['daysWithReports'], 'day')} from {plan['firstDay']} to"
             f" {plan['lastDay']}"
         )
+        yield from _describe_ways(plan)
         for simulated in plan["simulations"]:
             stopped = _describe_numbers(simulated["stopped"])
             yield f"  p={simulated['policy']} would have stopped {stopped}"
@@ -105,6 +106,15 @@ def describe_plan(plan: dict[str, Any]) -> Iterator[Line]:
     yield ""
     yield from (("  ", Painted(doubt, YELLOW)) for doubt in plan["doubts"])
     yield from _describe_result(plan)
+
+
+def _describe_ways(plan: dict[str, Any]) -> Iterator[Line]:
+    """Yield how reports came that were imported, and whether the domain is proven."""
+    found = {way: number for way, number in plan["ways"].items() if number}
+    if set(found) - {"received"}:
+        yield "  " + ", ".join(f"{number} in {way} reports" for way, number in found.items())
+    if not plan["proven"]:
+        yield f"  not proven: {plan['domain']} has not requested reports here in DNS"
 
 
 def _describe_step(domain: str, number: int, step: dict[str, Any]) -> Iterator[Line]:

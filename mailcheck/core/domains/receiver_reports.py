@@ -115,6 +115,9 @@ MAX_DECISIONS = 1_000
 REPORTS_KEPT = 400 * DAY
 """Retention of reports and their contents. It allows to compare a year with the year before."""
 
+MAX_IMPORT = 64 * 1024 * 1024
+"""Maximum number of octets that one request may import."""
+
 MAX_AHEAD = 2 * DAY
 """How far in the future a report may end, since clocks of reporters differ."""
 
@@ -283,6 +286,21 @@ class ReceiverReport(Struct, frozen=True):
         if self.kind.is_feedback:
             return 0, 0
         return self.begins_at or 0, self.ends_at or 0
+
+
+class MailOfWays(Struct, frozen=True):
+    """The messages in the reports about a domain by how the reports came.
+
+    ``is_proven``: the DNS of the domain has requested reports to the account.
+    """
+
+    messages: Mapping[ReportWay, int]
+    is_proven: bool
+
+    @property
+    def imported(self) -> int:
+        """The messages in imported reports."""
+        return sum(self.messages.values()) - self.messages.get(ReportWay.RECEIVED, 0)
 
 
 def day_of(begins_at: Instant) -> Instant:

@@ -104,16 +104,6 @@ class ImportReports:
         :raises WorkerDied: the process that reads the files ended several times. The import can be
             repeated.
         """
-        found: list[ImportedFile] = []
-        async with aclosing(self.follow(account_id, files, way)) as outcomes:
-            async for some in outcomes:
-                found += some
-        return found
-
-    async def follow(
-        self, account_id: AccountId, files: Sequence[ReportFile], way: ReportWay
-    ) -> AsyncGenerator[list[ImportedFile], None]:
-        """Import files as `import_reports` does, and yield the outcomes as they are stored."""
         try:
             await self._turns.acquire(account_id, TURN)
         except NoPermit:
@@ -121,11 +111,13 @@ class ImportReports:
         try:
             room = MAX_IMPORTED_ROWS - await self._store.count_imported_rows(account_id)
             facts = ImportFacts(account_id, way, self._now(), self._keeps_mail)
+            found: list[ImportedFile] = []
             async with aclosing(self._read(files, facts)) as pieces:
                 async for piece in pieces:
                     outcomes, rows = await self._store_piece(account_id, piece, room)
                     room -= rows
-                    yield outcomes
+                    found += outcomes
+            return found
         finally:
             self._turns.release(account_id)
 

@@ -45,7 +45,7 @@ from mailcheck.checks.receiver_reports.senders import (
 )
 from mailcheck.checks.receiver_reports.services import RecordUse, ServiceRecord
 from mailcheck.checks.spf.mail import evaluate_spf_of_mail
-from mailcheck.core.domains.receiver_reports import Coverage, ReportKind, SenderDecision
+from mailcheck.core.domains.receiver_reports import Coverage, MailOfWays, ReportKind, SenderDecision
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.network_addresses import parse_ip_address
@@ -108,7 +108,7 @@ class PolicyPlan(Struct, frozen=True):
     ``policy`` is the policy that receivers apply now, and ``target`` the next one; `None` if they
     could not be determined or there is none. ``mail`` are all messages. ``record`` is set if it is
     safe to publish.
-    ``doubts`` say why the reports do not show enough.
+    ``doubts`` say why the reports do not show enough. ``ways`` says how the reports came.
     """
 
     domain: str
@@ -124,6 +124,7 @@ class PolicyPlan(Struct, frozen=True):
     simulations: tuple[Simulation, ...]
     steps: tuple[ShownStep, ...]
     doubts: tuple[str, ...]
+    ways: MailOfWays
 
 
 class CountedMail(Struct, frozen=True):
@@ -208,8 +209,10 @@ class PlanPolicy:
             decisions = decide_without_mail(mail, decisions)
         if found.is_cut:
             doubts.append(f"The reports have over {MOST_ROWS} different rows: choose fewer days.")
+        ways = await self._store.ways(account_id, domain, since)
         steps = await self._find_record_steps(account_id, domain, verdict)
-        if is_silent:
+        # Reports that are imported from elsewhere need no further address.
+        if is_silent or (ways.imported and verdict.record is not None and verdict.record.rua):
             steps = [step for step in steps if step.step.kind is not StepKind.REQUEST_REPORTS]
         if verdict.presence is Presence.UNDETERMINED:
             doubts.append(f"DNS gave no usable answer about the DMARC record. {_AGAIN}")
@@ -242,6 +245,7 @@ class PlanPolicy:
             simulations=tuple(simulations),
             steps=tuple(steps),
             doubts=tuple(doubts),
+            ways=ways,
         )
 
     async def _propose(

@@ -164,7 +164,9 @@ class ShowReports(Struct, frozen=True, eq=False):
             counts=await self._count_days(account_id, domain, days, found),
         )
         shown = await self.senders.summarize(request, account_id)
-        return replace(shown, feedback=await self._sum_feedback(account_id, domain, since))
+        feedback = await self._sum_feedback(account_id, domain, since)
+        ways = await self.store.ways(account_id, domain, since)
+        return replace(shown, feedback=feedback, ways=ways)
 
     async def _count_days(
         self, account_id: AccountId, domain: str, days: int, found: Sequence[SumOfRows]

@@ -23,11 +23,13 @@ from mailcheck.core.domains.receiver_reports import (
     Coverage,
     Feedback,
     Letter,
+    MailOfWays,
     ReceiverReport,
     ReportId,
     ReportKind,
     ReportSelection,
     ReportState,
+    ReportWay,
     day_of,
     former_row_digest,
     row_digest,
@@ -206,7 +208,10 @@ class ReportSource(Struct, frozen=True):
 
 
 class ReportedDomain(Struct, frozen=True):
-    """A domain with counted reports of one kind."""
+    """A domain with counted reports of one kind.
+
+    ``is_proven``: its DNS has requested reports to this account, so a report was received.
+    """
 
     kind: ReportKind
     domain: str
@@ -214,6 +219,7 @@ class ReportedDomain(Struct, frozen=True):
     messages: int
     failing: int
     last_at: Instant
+    is_proven: bool
 
 
 class ReportPage(Struct, frozen=True):
@@ -305,6 +311,22 @@ _SOURCES = f"""
     SELECT kind, reporter, {_whole("reports")}, {_whole("messages")}, {_whole("failing")}
     FROM ({TOTALS}) AS total GROUP BY kind, reporter
     ORDER BY messages DESC, reporter, kind LIMIT ?
+"""
+
+# Complaints come without a request in DNS. The index ``receiver_report_proof`` has the others.
+_PROVEN = """
+    WITH given (account_id, domain) AS ({rows})
+    SELECT domain FROM given WHERE EXISTS (
+        SELECT 1 FROM receiver_report AS proof
+        WHERE proof.account_id = given.account_id AND proof.domain = given.domain
+        AND proof.state = 'counted' AND proof.way = 'received' AND proof.kind <> 'complaint'
+    )
+"""
+
+_WAYS = f"""
+    SELECT way, {_sum("messages")} AS messages FROM receiver_report
+    WHERE account_id = ? AND kind = 'dmarc' AND domain = ? AND state = 'counted'
+    AND begins_at >= ? GROUP BY way
 """
 
 _NEWEST_POLICY = """
@@ -575,9 +597,18 @@ class ReportStore(Store):
         self, transaction: Transaction, account_id: AccountId, limit: int = LARGEST_REPORT_PAGE
     ) -> list[ReportedDomain]:
         """Return the domains with counted reports, most messages first."""
-        return [
-            value_of(ReportedDomain, row) for row in transaction.rows(_DOMAINS, (account_id, limit))
-        ]
+        rows = transaction.rows(_DOMAINS, (account_id, limit))
+        proven = _proven(transaction, account_id, {row.domain for row in rows})
+        return [value_of(ReportedDomain, row, is_proven=row.domain in proven) for row in rows]
+
+    @read
+    def ways(
+        self, transaction: Transaction, account_id: AccountId, domain: str, since: Instant
+    ) -> MailOfWays:
+        """Return how the DMARC reports about a domain came, since a day."""
+        rows = transaction.rows(_WAYS, (account_id, domain, since))
+        is_proven = domain in _proven(transaction, account_id, {domain})
+        return MailOfWays({ReportWay(row.way): row.messages for row in rows}, is_proven)
 
     @read
     def sources(
@@ -703,6 +734,12 @@ class ReportStore(Store):
 def _number(transaction: Transaction, sql: str, *values: Value) -> int:
     ((number,),) = transaction.rows(sql, values)
     return int(number)
+
+
+def _proven(transaction: Transaction, account_id: AccountId, domains: Collection[str]) -> set[str]:
+    """Return the domains whose DNS has requested reports to the account."""
+    given = [(account_id, domain) for domain in domains]
+    return {row.domain for row in transaction.rows_over(_PROVEN, given)}
 
 
 def _page(

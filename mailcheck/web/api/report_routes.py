@@ -9,25 +9,30 @@ from mailcheck.api.domains.receiver_reports import (
     DeletedReports,
     DmarcOverview,
     FeedbackOverview,
+    ImportedReports,
     KeptReports,
     TlsOverview,
     render_feedback_overview,
+    render_imported,
     render_kept_reports,
     render_overview,
     render_tls_overview,
 )
 from mailcheck.api.errors import Error
-from mailcheck.api.openapi.operations import Operation, Response, json_body
+from mailcheck.api.openapi.operations import BYTES, Body, Operation, Response, json_body
 from mailcheck.api.requests.checks import (
     DecideSender,
     DeleteReports,
     GetReports,
+    ImportReports,
     ListReports,
     PlanPolicy,
 )
 from mailcheck.api.requests.parsing import NoParameters
+from mailcheck.api.urls import IMPORT_PATH
+from mailcheck.checks.receiver_reports.importing import ReportFile
 from mailcheck.core.domains.domain_names import parse_domain
-from mailcheck.core.domains.receiver_reports import MAX_DECISIONS, ReportId
+from mailcheck.core.domains.receiver_reports import MAX_DECISIONS, MAX_IMPORT, ReportId, ReportWay
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.rights import Scope
 from mailcheck.operations.reports.all_operations import ReportOperations
@@ -116,6 +121,29 @@ SENDER_DECIDE = Operation(
     reads_body=True,
 )
 
+REPORTS_IMPORT = Operation(
+    "importReports",
+    (Scope.REPORTS_IMPORT,),
+    _TAG,
+    "Import reports from files",
+    "Counts the DMARC, TLS and failure reports in a file: XML, JSON, gzip, zip, a mail, an mbox "
+    "file, or a zip file with many of them. A form (`multipart/form-data`) sends several files. A "
+    "report with the same organization, id and period is known, and changes nothing. The reports "
+    "need not be requested in DNS. Each report is stored with all of its rows or not at all, so an "
+    "interrupted import can be repeated. Send many files in several requests: each response says "
+    "how far the import is.",
+    responses={
+        200: Response("What became of each report.", [json_body("imported", ImportedReports)]),
+        413: Response(
+            f"The request body has more than {MAX_IMPORT // 2**20} MiB: send the files in parts, "
+            "as `mailcheck reports import` does.",
+            [json_body("tooLarge", Error)],
+        ),
+    },
+    request=ImportReports,
+    body=Body(media_type=BYTES),
+)
+
 REPORT_DELETE = Operation(
     "deleteReport",
     (Scope.DOMAINS,),
@@ -157,6 +185,7 @@ class ReportRoutes:
         self._delete = operations.delete
         self._decide = operations.decide
         self._plan = operations.plan
+        self._importing = operations.importing
         self._turns = turns
 
     def routes(self) -> list[Route[Any]]:
@@ -170,6 +199,7 @@ class ReportRoutes:
             ),
             make_route("GET", "/reports/tls", self.tls, REPORTS_TLS, costs.FREE),
             make_route("GET", "/reports/feedback", self.feedback, REPORTS_FEEDBACK, costs.OVERVIEW),
+            make_route("POST", IMPORT_PATH, self.import_files, REPORTS_IMPORT, costs.IMPORT),
             make_route("DELETE", "/reports", self.delete_all, REPORTS_DELETE, costs.FREE),
             make_route(
                 "DELETE", "/reports/<report_id>", self.delete_one, REPORT_DELETE, costs.FREE
@@ -218,6 +248,14 @@ class ReportRoutes:
         async with self._turns.held(call.caller.account_id):
             found = await self._reports.feedback(*_about(call))
         return json_reply(render_feedback_overview(found, call.request.page, call.request.limit))
+
+    async def import_files(self, call: Call[ImportReports]) -> Reply:
+        """POST /reports/import."""
+        name, media_type = call.request.name or "file", call.headers.get("content-type", "")
+        found = await self._importing.import_reports(
+            call.caller.account_id, [ReportFile(name, call.body, media_type)], ReportWay.UPLOADED
+        )
+        return json_reply(render_imported(found))
 
     async def delete_one(self, call: Call[NoParameters]) -> Reply:
         """DELETE /reports/{reportId}."""

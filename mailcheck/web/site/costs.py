@@ -11,7 +11,7 @@ class Cost(Struct, frozen=True):
 
     ``rows`` and ``octets`` are the growth of the store, ``questions`` are DNS questions. The other
     fields count pieces of work for a process or its threads: ``content``, ``passwords``,
-    ``analysis``, ``large`` and ``requests``.
+    ``analysis``, ``large``, ``requests`` and ``imports``.
     """
 
     rows: int = 0
@@ -22,6 +22,7 @@ class Cost(Struct, frozen=True):
     analysis: int = 0
     large: int = 0
     requests: int = 0
+    imports: int = 0
 
 
 FREE = Cost()
@@ -109,6 +110,10 @@ account."""
 REPORT = Cost(rows=3, octets=65536, questions=30, analysis=1, large=1)
 """Reports of receivers: read by one process, one report at a time; their rows are counted for an
 account."""
+
+IMPORT = Cost(rows=600_000, octets=512 * 1024 * 1024, imports=20_000)
+"""An import of reports: its body has at most 64 MiB, and is read by a process of its own. The rows
+of an account are bounded, and imports take turns."""
 
 CONNECTION = Cost(rows=6, octets=16384, questions=4)
 """Connecting a program by OAuth: a client, of which at most 2,000 register themselves; a code; a
