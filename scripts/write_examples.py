@@ -11,6 +11,12 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, succeed
 
+from mailcheck.api.requests.accounts import (
+    KeyRotation,
+    KeyToCreate,
+    MemberToSet,
+    ProjectToCreate,
+)
 from mailcheck.api.requests.checks import (
     PreflightRecords,
     WatchChoice,
@@ -30,8 +36,9 @@ from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.config.options import InboxOptions, ReleaseOptions, WebOptions
 from mailcheck.core.domains.receiver_reports import MAX_DECISIONS, SenderDecision
 from mailcheck.core.instants import SECOND, Instant, parse_instant
-from mailcheck.core.rights import make_rights
+from mailcheck.core.rights import Scope, make_rights
 from mailcheck.core.webhooks import MOST_WEBHOOKS, Attempt
+from mailcheck.operations.accounts.manage_accounts import MAX_KEYS
 from mailcheck.ports.probes import Relayed
 from mailcheck.ports.workers import Lease
 from mailcheck.store.domains.sender_store import SenderStore
@@ -142,6 +149,7 @@ def write_examples() -> dict[str, Any]:
             **_webhooks(world),
             **_watches(world),
             **_reports(),
+            **_projects(),
             **_traffic(world),
             **_tests(world),
             **_heartbeats(world),
@@ -288,6 +296,56 @@ def _webhooks(world: ExampleHouse) -> dict[str, Any]:
     found["too many receivers"] = world.ask("PATCH", watch, 409, data=more)
     world.ask("DELETE", watch)
     run(house.assembly.webhooks.deliver.stop())
+    return found
+
+
+def _projects() -> dict[str, Any]:
+    """Set a project up with members and keys, and take it down again."""
+    world = ExampleHouse()
+    try:
+        return _use_projects(world)
+    finally:
+        world.scored.close()
+
+
+def _use_projects(world: ExampleHouse) -> dict[str, Any]:
+    house = world.house
+    ann = house.add_account("ann")
+    scopes = [str(scope) for scope in Scope]
+    key = house.issue_key(house.account, rights=make_rights(scopes))
+
+    def ask(method: str, path: str, body: str = "", status: int = 200) -> Any:
+        data = {"data": body.encode()} if body else {}
+        return world.ask(method, path, status, key=key, **data)
+
+    found = {"project": ask("POST", "/projects", ProjectToCreate.example)}
+    one = f"/projects/{found['project']['id']}"
+    found["name taken"] = ask("POST", "/projects", ProjectToCreate.example, 409)
+    found["projects"] = ask("GET", "/projects")
+    member = f"{one}/members/{ann.id}"
+    found["member"] = ask("PUT", member, MemberToSet.example)
+    found["members"] = ask("GET", f"{one}/members")
+    found["member removed"] = ask("DELETE", member)
+    found["no member"] = ask("DELETE", member, status=404)
+    owner = f"{one}/members/{house.account.id}"
+    found["only owner"] = ask("DELETE", owner, status=409)
+    found["invitation made"] = ask("POST", f"{one}/invitations", '{"role": "editor"}')
+    found["invitations"] = ask("GET", f"{one}/invitations")
+    invitation = f"{one}/invitations/{found['invitation made']['id']}"
+    found["invitation revoked"] = ask("DELETE", invitation)
+    found["no invitation"] = ask("DELETE", invitation, status=404)
+    found["key made"] = ask("POST", f"{one}/keys", KeyToCreate.example)
+    made = f"{one}/keys/{found['key made']['id']}"
+    house.get("/inbox", key=found["key made"]["secret"])
+    found |= {"key": ask("GET", made), "keys": ask("GET", f"{one}/keys")}
+    found["key rotated"] = ask("POST", f"{made}/rotate", KeyRotation.example)
+    found["key revoked"] = ask("DELETE", made)
+    found["no key"] = ask("GET", made, status=404)
+    for _ in range(MAX_KEYS - 1):
+        ask("POST", f"{one}/keys", KeyToCreate.example)
+    found["too many keys"] = ask("POST", f"{one}/keys", KeyToCreate.example, 409)
+    found["project deleted"] = ask("DELETE", f"{one}?name=shop")
+    found["no project"] = ask("GET", one, status=404)
     return found
 
 

@@ -24,6 +24,7 @@ from mailcheck.core.accounts import Account
 from mailcheck.core.addresses import join_subaddress, parse_mailbox
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.messages import Envelope, Recipient, Session
+from mailcheck.core.rights import Scope, make_rights
 from mailcheck.daemon.services import OrderedServices
 from mailcheck.engines.database import call_immediately
 from mailcheck.engines.sqlite_writer import SqliteWriter
@@ -207,6 +208,13 @@ class House:
         limits = {"per_minute": 1_000_000, "per_day": 1_000_000, **limits}
         secret: str = run(self.assembly.accounts.keep.issue_key(account, "", **limits)).secret
         return secret
+
+    def use_every_scope(self) -> None:
+        """Use a key of the account that names every scope that it can have."""
+        scopes = [
+            str(one) for one in Scope if one is not Scope.OPERATOR or self.account.is_operator
+        ]
+        self.key = self.issue_key(self.account, rights=make_rights(scopes))
 
     def address(self, tag: str = "", account: Account | None = None) -> str:
         """Return an inbox address."""

@@ -11,6 +11,7 @@ from mailcheck.core.memory.instruments import Tally
 from mailcheck.core.signing_in.company import parse_group_role
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import AUDIT_INTERVAL, AuditRetention, retention_service
+from mailcheck.operations.accounts.administer import Administer
 from mailcheck.operations.accounts.audit import Audit
 from mailcheck.operations.accounts.authenticate import (
     ACCESS_INTERVAL,
@@ -24,7 +25,7 @@ from mailcheck.operations.accounts.company_sign_in import CompanyRules, CompanyS
 from mailcheck.operations.accounts.confirm import Confirmation
 from mailcheck.operations.accounts.id_tokens import Provider
 from mailcheck.operations.accounts.log_in import LogIn
-from mailcheck.operations.accounts.manage_accounts import ManageAccounts
+from mailcheck.operations.accounts.manage_accounts import ManageAccounts, OwnKeys
 from mailcheck.operations.accounts.passkeys import Passkeys, relying_party_of
 from mailcheck.operations.accounts.passwords import PasswordHasher, ScryptCost
 from mailcheck.operations.accounts.projects import ManageProjects
@@ -70,6 +71,8 @@ class AccountParts(Struct, frozen=True):
     audit: Audit
     audit_retention: AuditRetention
     projects: ManageProjects
+    own_keys: OwnKeys
+    administer: Administer
     oauth_clients: OAuthClients
     grants: Grants
     access_tokens: AccessTokens
@@ -137,6 +140,7 @@ def build_accounts(runtime: Runtime) -> AccountParts:
     rules = registration_rules(runtime.config, names)
     authenticator = Authenticator(store, default, now)
     projects = ManageProjects(ProjectStore(engine), keep, rules, audit, clock_and_randomness)
+    own_keys = OwnKeys(keep, authenticator, meter, now)
     oauth_store, open_to = OAuthStore(engine), OpenTo(runtime.config.web.oauth_clients)
     oauth_clients = OAuthClients(
         oauth_store,
@@ -175,6 +179,8 @@ def build_accounts(runtime: Runtime) -> AccountParts:
         audit=audit,
         audit_retention=AuditRetention(audit_store, now),
         projects=projects,
+        own_keys=own_keys,
+        administer=Administer(projects, own_keys),
         oauth_clients=oauth_clients,
         grants=Grants(
             oauth_store,

@@ -19,7 +19,7 @@ from mailcheck.cli.access.store_access import Result, with_accounts
 from mailcheck.cli.commands import Console, whole_id
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM
 from mailcheck.cli.parser import read_digits, whole_number
-from mailcheck.core.accounts import Account, AccountLimits, ApiKey
+from mailcheck.core.accounts import MAX_REQUESTS, Account, AccountLimits, ApiKey
 from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.audit import COMMAND_LINE, AuditEntry
 from mailcheck.core.errors import InvalidParameter
@@ -84,10 +84,6 @@ def set_password(options: argparse.Namespace, console: Console) -> int:
         console.print_line(password)
     console.print_note("password set; all sessions of the account have ended")
     return EXIT_FINE
-
-
-MAX_REQUESTS = 2**31 - 1
-"""The largest number that the columns of all databases can store."""
 
 
 def add_account_commands(parser: argparse.ArgumentParser) -> None:
@@ -284,7 +280,8 @@ def invite_member(options: argparse.Namespace, console: Console) -> int:
 
     async def invite(accounts: AccountParts) -> str:
         project = await accounts.projects.find(options.name)
-        return await accounts.projects.invite(project, Role(options.role), options.address)
+        invited = await accounts.projects.invite(project, Role(options.role), options.address)
+        return invited.code
 
     code = with_accounts(console.config, invite)
     console.print_line(PublicUrls(local_url(console.config)).join_url(code))

@@ -39,6 +39,10 @@ class AllowedRecipients(Struct, frozen=True):
         return not {folded, f"@{folded.rpartition('@')[2]}"}.isdisjoint(self.of(account_name))
 
 
+MAX_REQUESTS = 2**31 - 1
+"""The highest limit of requests that a key can have."""
+
+
 class RequestLimits(Struct, frozen=True):
     """How many requests a key may make in a clock minute and in a UTC day."""
 
@@ -117,7 +121,8 @@ class ApiKey(Struct, frozen=True):
     ``fails_every``: every ``fails_every``-th mail sent with it over the submission port gets 451.
     ``scopes`` and ``tags`` are separated by spaces; `None` is no limit.
     ``client_id`` is the OAuth client of a grant, which has tokens in place of a key, and
-    ``granted_by`` the person who granted it.
+    ``granted_by`` the person who granted it. ``made_by`` is the person who made the key, if a
+    person did.
     """
 
     id: KeyId
@@ -136,6 +141,7 @@ class ApiKey(Struct, frozen=True):
     expires_at: Instant | None = None
     client_id: str | None = None
     granted_by: AccountId | None = None
+    made_by: AccountId | None = None
 
     @property
     def rights(self) -> Rights:
@@ -156,6 +162,18 @@ class ApiKey(Struct, frozen=True):
     def is_expired(self, now: Instant) -> bool:
         """Return whether the key has expired."""
         return self.expires_at is not None and self.expires_at <= now
+
+
+class KeyMaker(Struct, frozen=True):
+    """The person who made a key, or granted access to a program.
+
+    ``name`` is empty if the account was deleted. ``has_left``: the account is disabled or gone, or
+    the person is not a member of the project of the key any more.
+    """
+
+    account_id: AccountId
+    name: str
+    has_left: bool
 
 
 class RightsColumns(TypedDict):

@@ -282,6 +282,10 @@ class InvitationInvalid(ExpectedFailure):
     """The invitation is unknown, was used before, or has expired."""
 
 
+class InvitationNotFound(ExpectedFailure):
+    """The project has no valid invitation with this id."""
+
+
 class NotOperator(ExpectedFailure):
     """Only the operator's account may do this."""
 

@@ -58,6 +58,18 @@ class Membership(Struct, frozen=True):
     role: Role
 
 
+class ListedInvitation(Struct, frozen=True):
+    """An invitation that was not used yet. ``id`` is not secret.
+
+    ``address`` is that of a person who may have no account, or empty.
+    """
+
+    id: str
+    role: Role
+    address: str
+    expires_at: Instant
+
+
 class Invitation(Struct, frozen=True):
     """An invitation to a project.
 

@@ -23,7 +23,15 @@ class Scope(StrEnum):
     REPORTS_IMPORT = "reports:import"
     WATCHES = "watches"
     WEBHOOKS = "webhooks"
+    PROJECT_ADMIN = "project:admin"
+    OPERATOR = "operator"
 
+
+NAMED_ONLY = frozenset({Scope.PROJECT_ADMIN, Scope.OPERATOR})
+"""The scopes that no key has unless it names them."""
+
+ORDINARY = frozenset(Scope) - NAMED_ONLY
+"""The scopes of a key that names none."""
 
 SCOPE_TEXTS: Mapping[Scope, str] = {
     Scope.INBOX_READ: "take addresses, wait for mail, and read messages",
@@ -33,6 +41,10 @@ SCOPE_TEXTS: Mapping[Scope, str] = {
     Scope.REPORTS_IMPORT: "import DMARC, TLS and failure reports from files",
     Scope.WATCHES: "create, change and delete watches, and read their alerts",
     Scope.WEBHOOKS: "create, change and delete webhooks",
+    Scope.PROJECT_ADMIN: "create, rename and delete projects, manage their members and "
+    "API keys, and read their audit log; only for keys that name it",
+    Scope.OPERATOR: "manage all accounts and projects, for a key of the operator; only for keys "
+    "that name it",
 }
 """What each scope permits, for documents and pages."""
 
@@ -75,10 +87,15 @@ class TagLimit(Struct, frozen=True):
 
 
 class Rights(Struct, frozen=True):
-    """The rights of a caller. ``None`` is no limit: all scopes, or all tags."""
+    """The rights of a caller. ``None`` is no limit: all ordinary scopes, or all tags."""
 
     scopes: frozenset[Scope] | None = None
     tags: TagLimit | None = None
+
+    @property
+    def granted(self) -> frozenset[Scope]:
+        """All scopes that the caller has."""
+        return ORDINARY if self.scopes is None else self.scopes
 
     @property
     def is_limited(self) -> bool:
@@ -94,7 +111,7 @@ class Rights(Struct, frozen=True):
 
     def missing(self, scopes: Iterable[Scope]) -> list[Scope]:
         """Return those of the scopes that the caller does not have."""
-        return [scope for scope in scopes if self.scopes is not None and scope not in self.scopes]
+        return [scope for scope in scopes if scope not in self.granted]
 
     def require(self, scopes: Iterable[Scope]) -> None:
         """Check that the caller has these scopes.
@@ -105,6 +122,20 @@ class Rights(Struct, frozen=True):
             raise NotPermitted(
                 f"this API key does not have the scope {scope}: use a key that has it"
             )
+
+    def require_at_most(self, given: "Rights") -> None:
+        """Check that the caller may give these rights to a new key: it has all of them itself.
+
+        :raises NotPermitted: it lacks some; the message names them.
+        """
+        beyond = ", ".join(sorted(given.granted - self.granted))
+        if beyond:
+            raise NotPermitted(
+                f"a key cannot give more than it has: this API key does not have {beyond}; name "
+                "the scopes of the new key, or use a key that has them"
+            )
+        if self.tags is not None and given.tags != self.tags:
+            raise NotPermitted(f"a key cannot give more than it has: it is limited to {self.tags}")
 
     def allows_tag(self, tag: str) -> bool:
         """Return whether the caller may use messages with this tag."""
@@ -131,7 +162,7 @@ ALL_RIGHTS = Rights()
 def make_rights(
     scopes: Sequence[str] = (), tags: Sequence[str] = (), tag_prefix: str | None = None
 ) -> Rights:
-    """Return the rights for a new key. Without scopes it has all of them.
+    """Return the rights for a new key. Without scopes it has all ordinary ones.
 
     A key that is limited to tags has the scopes of the inbox only.
 

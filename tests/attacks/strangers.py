@@ -195,7 +195,7 @@ class Target:
         self.program = Program(agents, add_client(self.house)[0].id)
         self._signed_in_at = self.house.clock.seconds()
         self.house.account = run(accounts.keep.find("mallory"))
-        self.house.key = self.house.issue_key(self.house.account)
+        self.house.use_every_scope()
         self._calls = 0
         self.message = self._scored = ""
         self.restore()
@@ -252,6 +252,9 @@ class Target:
             "name": "x",
             "domain": DOMAIN,
             "alert_id": "x",
+            "project_id": "me",
+            "account_id": "x",
+            "invitation_id": "x",
         }
 
     def _exists(self, path: str, name: str) -> bool:

@@ -135,6 +135,7 @@ def test_our_own_routes() -> None:
         headers = {"Content-Type": request.content_type} if request.content_type else {}
         return house.ask("DELETE", request.path, data=request.data, headers=headers).answer()
 
+    house.use_every_scope()
     for route in build_routes(house.assembly):
         if route.is_destructive:
             path = _filled(route.path, {"message_id": first["id"]})

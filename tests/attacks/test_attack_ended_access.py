@@ -85,6 +85,7 @@ ENDS_NOTHING = {
     Action.LIMITS_CHANGED,
     Action.PROJECT_CREATED,
     Action.PERSON_INVITED,
+    Action.INVITATION_REVOKED,
     Action.SIGNED_IN,
     Action.IDENTITY_LINKED,
     Action.IDENTITY_REMOVED,
@@ -135,6 +136,14 @@ def revoke_keys(credential: Credential) -> None:
     for key in run(keep.list_keys(credential.account)):
         if key.revoked_at is None:
             run(keep.revoke_key(key.id))
+
+
+def rotate_keys(credential: Credential) -> None:
+    """Replace all keys of the account at once."""
+    keep = _accounts(credential).keep
+    for key in run(keep.list_keys(credential.account)):
+        if key.revoked_at is None and key.client_id is None:
+            run(keep.rotate_key(key, 0, None, _by()))
 
 
 def disable_account(credential: Credential) -> None:
@@ -238,6 +247,7 @@ SESSIONS = (own_session, session_in_project)
 
 WAYS = {
     "keys are revoked": Way(revoke_keys, (*KEYS, token), {Action.KEY_REVOKED}),
+    "keys are rotated": Way(rotate_keys, KEYS, {Action.KEY_ROTATED}),
     "the key expires": Way(expire_key, {own_key}),
     "the token expires": Way(expire_token, {token}),
     "the session expires": Way(expire_session, SESSIONS),

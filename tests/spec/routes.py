@@ -77,6 +77,20 @@ from tests.spec.resources import (
     UNDETERMINED,
 )
 from tests.spec.shapes import WORD, Bytes, Shape, record, shape
+from tests.spec.team_shapes import (
+    DONE,
+    INVITATION_MADE,
+    INVITATIONS,
+    KEY,
+    KEY_MADE,
+    KEY_ROTATED,
+    KEYS,
+    MEMBER,
+    MEMBERS,
+    PROJECT,
+    PROJECT_DELETED,
+    PROJECTS,
+)
 from tests.spec.traffic import TRAFFIC, TRAFFIC_SOURCES
 from tests.spec.watch_shapes import (
     ALERT,
@@ -117,6 +131,10 @@ _WEBHOOK_PATH = "/inbox/webhooks/{webhookId}"
 _HEARTBEAT_PATH = "/heartbeats/{name}"
 
 _WATCH_PATH = "/watches/{watchId}"
+
+_PROJECT_PATH = "/projects/{projectId}"
+
+_KEY_PATH = f"{_PROJECT_PATH}/keys/{{keyId}}"
 
 _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
     # The routes of the contract
@@ -192,6 +210,23 @@ _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
     ("POST", f"{_MESSAGE_PATH}/checks/links"): {200: CHECKED_LINKS, 404: ERROR},
     ("POST", f"{_MESSAGE_PATH}/checks/unsubscribe"): {200: PRESSED, 404: ERROR},
     ("POST", f"{_MESSAGE_PATH}/release"): {200: RELEASED, 404: ERROR, 502: ERROR},
+    # docs/how-to/set-up-a-team.md
+    ("POST", "/projects"): {200: PROJECT, 409: ERROR},
+    ("GET", "/projects"): {200: PROJECTS},
+    ("GET", _PROJECT_PATH): {200: PROJECT, 404: ERROR},
+    ("PATCH", _PROJECT_PATH): {200: PROJECT, 404: ERROR, 409: ERROR},
+    ("DELETE", _PROJECT_PATH): {200: PROJECT_DELETED, 404: ERROR},
+    ("GET", f"{_PROJECT_PATH}/members"): {200: MEMBERS, 404: ERROR},
+    ("PUT", f"{_PROJECT_PATH}/members/{{accountId}}"): {200: MEMBER, 404: ERROR, 409: ERROR},
+    ("DELETE", f"{_PROJECT_PATH}/members/{{accountId}}"): {200: DONE, 404: ERROR, 409: ERROR},
+    ("GET", f"{_PROJECT_PATH}/invitations"): {200: INVITATIONS, 404: ERROR},
+    ("POST", f"{_PROJECT_PATH}/invitations"): {200: INVITATION_MADE, 404: ERROR, 409: ERROR},
+    ("DELETE", f"{_PROJECT_PATH}/invitations/{{invitationId}}"): {200: DONE, 404: ERROR},
+    ("GET", f"{_PROJECT_PATH}/keys"): {200: KEYS, 404: ERROR},
+    ("POST", f"{_PROJECT_PATH}/keys"): {200: KEY_MADE, 404: ERROR, 409: ERROR},
+    ("GET", _KEY_PATH): {200: KEY, 404: ERROR},
+    ("DELETE", _KEY_PATH): {200: DONE, 404: ERROR},
+    ("POST", f"{_KEY_PATH}/rotate"): {200: KEY_ROTATED, 404: ERROR, 409: ERROR},
     # The description of the API
     ("GET", "/openapi.json"): {
         200: shape(

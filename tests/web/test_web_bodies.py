@@ -97,6 +97,7 @@ def test_mailpit_and_mailhog_read_json_under_every_type(one: tuple[Door, Route[A
 
 def test_the_rest_api_rejects_other_types(house: House) -> None:
     """Each route of the API that reads a body rejects other types."""
+    house.use_every_scope()
     routes = [one for one in build_routes(house.assembly) if one.reads]
     assert routes
     for route in routes:

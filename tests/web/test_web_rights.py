@@ -22,6 +22,10 @@ PATHS = {
     "watch_id": "aaaaaaaaaaaaa",
     "alert_id": "aaaaaaaaaaaaa",
     "report_id": "aaaaaaaaaaaaa",
+    "project_id": "aaaaaaaaaaaaa",
+    "account_id": "aaaaaaaaaaaaa",
+    "invitation_id": "aaaaaaaaaaaaa",
+    "key_id": "aaaaaaaaaaaaa",
 }
 
 

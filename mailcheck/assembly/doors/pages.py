@@ -10,7 +10,6 @@ from mailcheck.assembly.doors.access import WebParts
 from mailcheck.assembly.doors.oauth import oauth_settings
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.core.network_addresses import parse_listen_address
-from mailcheck.operations.accounts.manage_accounts import OwnKeys
 from mailcheck.operations.cached_values import CachedValues
 from mailcheck.operations.deliverability.manage_tests import MailOfTest
 from mailcheck.operations.doctor import Doctor
@@ -103,11 +102,10 @@ def build_pages(
 def _account_pages(daemon: Daemon, confirm: ConfirmPages, renderer: Renderer) -> list[Page]:
     accounts, config = daemon.accounts, daemon.runtime.config
     webhooks, options = daemon.inbox.webhooks, config.inbox
-    keys = OwnKeys(accounts.keep, accounts.authenticator, accounts.meter, daemon.runtime.now)
     budget, submission = accounts.checks, submission_server(config)
     servers = ServerNames(options.domain, mail_server(config), submission)
     sign_in, register = accounts.sign_in, accounts.register
-    key_pages = KeyPages(keys, budget, renderer, submission, options.faults)
+    key_pages = KeyPages(accounts.own_keys, budget, renderer, submission, options.faults)
     company, passkeys = accounts.company, accounts.passkeys
     sign_in_pages = SignInPages(
         sign_in, register, accounts.sessions, renderer, company, _passkeys=passkeys

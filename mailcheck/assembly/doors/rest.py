@@ -13,6 +13,8 @@ from mailcheck.web.api.event_routes import EventRoutes
 from mailcheck.web.api.fault_routes import FaultRoutes
 from mailcheck.web.api.heartbeat_routes import HeartbeatRoutes
 from mailcheck.web.api.inbox_routes import InboxRoutes
+from mailcheck.web.api.key_routes import KeyRoutes
+from mailcheck.web.api.project_routes import ProjectRoutes
 from mailcheck.web.api.report_routes import ReportRoutes
 from mailcheck.web.api.tool_routes import DomainTools, ToolRoutes
 from mailcheck.web.api.traffic_routes import TrafficRoutes
@@ -48,6 +50,8 @@ def build_routes(daemon: Daemon) -> Sequence[Route[Any]]:
         *EventRoutes(inbox.follow, runtime.clock).routes(),
         *FaultRoutes(daemon.accounts.keep, is_on=config.inbox.faults).routes(),
         *WebhookRoutes(inbox.webhooks).routes(),
+        *ProjectRoutes(daemon.accounts.administer, domain).routes(),
+        *KeyRoutes(daemon.accounts.administer).routes(),
         *ToolRoutes(
             domain_tools(daemon),
             check_turns,

@@ -14,7 +14,7 @@ from mailcheck.core.domains.domain_names import origin_of
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, HOUR, MINUTE, Instant
-from mailcheck.core.rights import Scope
+from mailcheck.core.rights import ORDINARY, Scope
 
 CODE_LIFE = 2 * MINUTE
 """Milliseconds within which a code must be exchanged."""
@@ -35,7 +35,7 @@ MAX_PAIRS = 3
 """Maximum number of pairs of tokens of a grant whose refresh token was not exchanged yet, if any
 of them comes from a repeated exchange."""
 
-OFFERED = tuple(scope for scope in Scope if scope is not Scope.WEBHOOKS)
+OFFERED = tuple(scope for scope in Scope if scope in ORDINARY - {Scope.WEBHOOKS})
 """The scopes of the tools for agents, which are the scopes that can be granted."""
 
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)

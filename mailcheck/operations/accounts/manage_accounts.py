@@ -1,15 +1,18 @@
 """Operations on accounts and API keys: create, change, list, disable and delete."""
 
+from collections.abc import Mapping
 from functools import partial
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from mailcheck.core.accounts import (
     Account,
     AccountLimits,
     AccountUse,
     ApiKey,
+    KeyMaker,
+    RequestLimits,
     columns_of_rights,
 )
 from mailcheck.core.addresses import new_mailbox_name
@@ -36,8 +39,8 @@ from mailcheck.core.identifiers import (
     new_api_key,
     new_short_id,
 )
-from mailcheck.core.instants import Instant
-from mailcheck.core.rights import ALL_RIGHTS, Rights
+from mailcheck.core.instants import DAY, Instant, format_instant
+from mailcheck.core.rights import ALL_RIGHTS, Rights, Scope
 from mailcheck.operations.accounts.audit import Audit
 from mailcheck.operations.accounts.authenticate import (
     Authenticator,
@@ -70,6 +73,12 @@ class IssuedKey(Struct, frozen=True):
 
     key: ApiKey
     secret: str
+
+
+class RotatedKey(IssuedKey, frozen=True):
+    """A new key, its secret, and the older key, which is valid for a while."""
+
+    earlier: ApiKey
 
 
 class ManageAccounts:
@@ -283,14 +292,19 @@ class ManageAccounts:
         preset: str | None = None,
         rights: Rights = ALL_RIGHTS,
         expires_at: Instant | None = None,
+        made_by: AccountId | None = None,
         by: Actor = COMMAND_LINE,
     ) -> IssuedKey:
         """Issue an API key. ``preset`` is a secret that the operator has chosen.
 
-        ``rights`` limits what the key may do, and ``expires_at`` until when.
+        ``rights`` limits what the key may do, and ``expires_at`` until when. ``made_by`` is the
+        person who makes it, if a person does.
 
         :raises InvalidParameter: the preset secret is too short.
+        :raises NotOperator: only keys of the operator's account can have the scope ``operator``.
         """
+        if Scope.OPERATOR in rights.granted:
+            account.require_operator("have a key with the scope operator")
         if preset is not None and not is_possible_key(preset):
             raise InvalidParameter(
                 "bootstrap_key",
@@ -308,6 +322,7 @@ class ManageAccounts:
             per_minute=per_minute,
             per_day=per_day,
             expires_at=expires_at,
+            made_by=made_by,
             **columns_of_rights(rights),
         )
         with self._audit.noting(Action.KEY_ISSUED, account.id, by, key.described) as entry:
@@ -321,6 +336,46 @@ class ManageAccounts:
     async def list_keys(self, account: Account) -> list[ApiKey]:
         """List the keys of an account, oldest first."""
         return await self._store.list_keys(account.id)
+
+    async def makers_of(self, account: Account) -> Mapping[KeyId, KeyMaker]:
+        """Return who has made the keys of an account, as far as it is known."""
+        return await self._store.makers_of(account.id)
+
+    async def maker_of(self, key_id: KeyId) -> AccountId | None:
+        """Return the person who has made a key, if it is known."""
+        key = await self._store.get_key(key_id)
+        return None if key is None else key.made_by
+
+    async def rotate_key(
+        self, key: ApiKey, overlap: int, made_by: AccountId | None, by: Actor
+    ) -> RotatedKey:
+        """Issue a key with the same name, rights and limits in place of a valid one.
+
+        The older key is valid for another ``overlap`` milliseconds. A key that expires is followed
+        by one that is valid for the same time.
+
+        :raises KeyNotFound: the key is not valid any more, or belongs to a program.
+        """
+        now, secret = self._now(), new_api_key(self._random_bytes)
+        lifetime = None if key.expires_at is None else key.expires_at - key.created_at
+        following = replace(
+            key,
+            id=KeyId(new_short_id(self._random_bytes)),
+            hint=secret[:HINT_LENGTH],
+            created_at=now,
+            last_used_at=None,
+            expires_at=None if lifetime is None else Instant(now + lifetime),
+            made_by=made_by,
+        )
+        until = Instant(now + overlap)
+        detail = f"{key.id} until {format_instant(until)}, then {following.described}"
+        with self._audit.noting(Action.KEY_ROTATED, key.account_id, by, detail) as entry:
+            older = await self._store.rotate_key(
+                key.id, until, following, digest_secret(secret), entry
+            )
+        if older is None:
+            raise KeyNotFound("only a valid key can be rotated, and none of a connected program")
+        return RotatedKey(following, secret, older)
 
     async def set_fault(self, key_id: str, every: int | None) -> None:
         """Reject every Nth mail that a key submits with 451, or none (``None``).
@@ -382,11 +437,32 @@ MAX_KEY_NAME = 60
 """Maximum length of a key's name, in characters."""
 
 
+LONGEST_KEY_LIFE = 3650 * DAY
+"""Maximum time until a key expires, in milliseconds."""
+
+DEFAULT_OVERLAP, LONGEST_OVERLAP = 1 * DAY, 30 * DAY
+"""Default and maximum time for which a rotated key stays valid, in milliseconds."""
+
+
 class KeyUse(LimitUse, frozen=True):
-    """A key, its limits and its usage in this minute and today."""
+    """A key, its limits and its usage in this minute and today, and who has made it."""
 
     key: ApiKey
     last_used_at: Instant | None
+    maker: KeyMaker | None = None
+
+
+class KeyWish(Struct, frozen=True):
+    """A key that somebody wants. `None` stands for the configured limit, and for no end.
+
+    ``lifetime`` is in milliseconds.
+    """
+
+    name: str
+    rights: Rights = ALL_RIGHTS
+    per_minute: int | None = None
+    per_day: int | None = None
+    lifetime: int | None = None
 
 
 class OwnKeys(Struct, frozen=True, eq=False):
@@ -399,31 +475,83 @@ class OwnKeys(Struct, frozen=True, eq=False):
 
     async def valid(self, account: Account) -> list[KeyUse]:
         """List the valid keys with their usage, newest first. No request is counted."""
-        return [await self._use_of(key) for key in reversed(await self._keys(account))]
+        makers = await self.accounts.makers_of(account)
+        return [
+            await self._use_of(key, makers.get(key.id))
+            for key in reversed(await self._keys(account))
+        ]
+
+    async def show(self, account: Account, key_id: str) -> KeyUse:
+        """Return a valid key with its usage.
+
+        :raises KeyNotFound: the account has no valid key with this id.
+        """
+        key = await self._require(account, key_id)
+        return await self._use_of(key, (await self.accounts.makers_of(account)).get(key.id))
 
     async def create(
         self,
         account: Account,
-        name: str,
+        wish: KeyWish,
         by: Actor,
-        rights: Rights = ALL_RIGHTS,
-        lifetime: int | None = None,
+        made_by: AccountId | None = None,
+        most: RequestLimits | None = None,
     ) -> IssuedKey:
-        """Create a key that expires after ``lifetime`` milliseconds, or never.
+        """Create a key.
 
-        :raises InvalidParameter: the name is empty, too long or not printable.
+        :param made_by: the person who makes it, if a person does.
+        :param most: the highest limits that it may have; `None` for the operator, who may raise
+            them.
+        :raises InvalidParameter: the name is empty, too long or not printable, or a limit or the
+            lifetime is out of range.
         :raises TooManyKeys: the account has the maximum number of keys.
+        :raises NotOperator: only keys of the operator's account can have the scope ``operator``.
         """
-        name = name.strip()
+        name = wish.name.strip()
         if not name or len(name) > MAX_KEY_NAME or not name.isprintable():
             problem = f"name the purpose of the key in 1 to {MAX_KEY_NAME} printable characters"
             raise InvalidParameter("name", problem)
         if len(await self._keys(account)) >= MAX_KEYS:
             raise TooManyKeys(f"an account has at most {MAX_KEYS} keys; revoke one first")
-        expires_at = None if lifetime is None else Instant(self.now() + lifetime)
+        lifetime = wish.lifetime
+        if lifetime is not None and not 0 < lifetime <= LONGEST_KEY_LIFE:
+            problem = f"a key expires within {LONGEST_KEY_LIFE // DAY} days, or never"
+            raise InvalidParameter("expires", problem)
+        if most is not None:
+            _require_limit("perMinute", wish.per_minute, most.per_minute)
+            _require_limit("perDay", wish.per_day, most.per_day)
         return await self.accounts.issue_key(
-            account, name, rights=rights, expires_at=expires_at, by=by
+            account,
+            name,
+            per_minute=wish.per_minute,
+            per_day=wish.per_day,
+            rights=wish.rights,
+            expires_at=None if lifetime is None else Instant(self.now() + lifetime),
+            made_by=made_by,
+            by=by,
         )
+
+    async def rotate(
+        self,
+        account: Account,
+        key_id: str,
+        by: Actor,
+        made_by: AccountId | None = None,
+        overlap: int = DEFAULT_OVERLAP,
+    ) -> RotatedKey:
+        """Replace a key. The older one is valid for another ``overlap`` milliseconds.
+
+        :raises KeyNotFound: the account has no valid key with this id.
+        :raises InvalidParameter: the overlap is out of range.
+        :raises TooManyKeys: the account has the maximum number of keys.
+        """
+        if not 0 <= overlap <= LONGEST_OVERLAP:
+            problem = f"a rotated key stays valid for 0 to {LONGEST_OVERLAP // DAY} days"
+            raise InvalidParameter("overlap", problem)
+        key = await self._require(account, key_id)
+        if overlap and len(await self._keys(account)) >= MAX_KEYS:
+            raise TooManyKeys(f"an account has at most {MAX_KEYS} keys; revoke one first")
+        return await self.accounts.rotate_key(key, overlap, made_by, by)
 
     async def set_fault(self, account: Account, key_id: str, every: int | None) -> None:
         """Reject every Nth mail that a key submits with 451, or none (``None``).
@@ -442,9 +570,11 @@ class OwnKeys(Struct, frozen=True, eq=False):
         await self._require(account, key_id)
         await self.accounts.revoke_key(key_id, by)
 
-    async def _require(self, account: Account, key_id: str) -> None:
-        if key_id not in {key.id for key in await self._keys(account)}:
-            raise KeyNotFound("you have no valid key with this id")
+    async def _require(self, account: Account, key_id: str) -> ApiKey:
+        for key in await self._keys(account):
+            if key.id == key_id:
+                return key
+        raise KeyNotFound("you have no valid key with this id")
 
     async def _keys(self, account: Account) -> list[ApiKey]:
         now = self.now()
@@ -454,7 +584,12 @@ class OwnKeys(Struct, frozen=True, eq=False):
             if key.revoked_at is None and not key.is_expired(now)
         ]
 
-    async def _use_of(self, key: ApiKey) -> KeyUse:
+    async def _use_of(self, key: ApiKey, maker: KeyMaker | None) -> KeyUse:
         limits = self.authenticator.limits_of(key)
         usage = await self.meter.peek(key_subject(key.id), limits)
-        return KeyUse(limits, usage, key, self.authenticator.last_use(key))
+        return KeyUse(limits, usage, key, self.authenticator.last_use(key), maker)
+
+
+def _require_limit(name: str, value: int | None, most: int) -> None:
+    if value is not None and not 1 <= value <= most:
+        raise InvalidParameter(name, f"{name} must be an integer from 1 to {most}; got {value}")

@@ -1,21 +1,35 @@
 """Projects: create them, invite people, and change their members."""
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from mailcheck.core.accounts import Account
 from mailcheck.core.audit import COMMAND_LINE, Action, Actor
-from mailcheck.core.errors import AccountNotFound, InvalidParameter, InvitationInvalid
+from mailcheck.core.errors import (
+    AccountNotFound,
+    InvalidParameter,
+    InvitationInvalid,
+    InvitationNotFound,
+)
 from mailcheck.core.identifiers import AccountId, digest_secret, new_session_secret
 from mailcheck.core.instants import DAY, Instant
-from mailcheck.core.projects import Invitation, Member, Membership, Role
+from mailcheck.core.projects import Invitation, ListedInvitation, Member, Membership, Role
 from mailcheck.operations.accounts.audit import Audit
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts
 from mailcheck.operations.accounts.registration_rules import INVITATION_DAYS, RegistrationRules
 from mailcheck.ports.clocks import ClockAndRandomness
+from mailcheck.store.accounts.account_store import session_id
 from mailcheck.store.accounts.project_store import Held, ProjectStore
 
 MAX_PROJECTS = 20
 """Maximum number of projects that a person owns. Each has an inbox with a quota of its own."""
+
+
+class Invited(Struct, frozen=True):
+    """A new invitation, and the code for its link, which is shown once."""
+
+    listed: ListedInvitation
+    code: str
 
 
 class ManageProjects:
@@ -36,14 +50,18 @@ class ManageProjects:
         self._now = clock_and_randomness.now
         self._random_bytes = clock_and_randomness.random_bytes
 
-    async def create(self, owner: Account, name: str, by: Actor = COMMAND_LINE) -> Account:
+    async def create(
+        self, owner: Account, name: str, by: Actor = COMMAND_LINE, *, is_assigned: bool = False
+    ) -> Account:
         """Create a project with its own inbox. ``owner`` is its first member.
 
+        :param is_assigned: whether the operator chooses the name, which may be reserved then.
         :raises InvalidParameter: the name is not acceptable, or the owner is not a person.
         :raises AccountNameTaken: the name, or a similar one, is taken or reserved.
         :raises TooManyProjects: the person owns the maximum number of projects.
         """
-        name = self.rules.names.require(name, is_assigned=owner.is_operator or by == COMMAND_LINE)
+        is_assigned = is_assigned or owner.is_operator or by == COMMAND_LINE
+        name = self.rules.names.require(name, is_assigned=is_assigned)
         _require_person(owner)
         project = replace(await self._accounts.draft(name), is_operator=False, is_project=True)
         first = Member(owner.id, owner.name, Role.OWNER, self._now())
@@ -120,10 +138,11 @@ class ManageProjects:
         address: str = "",
         inviter: Account | None = None,
         by: Actor = COMMAND_LINE,
-    ) -> str:
-        """Create an invitation to a project, and return the code for its link.
+        days: int = INVITATION_DAYS,
+    ) -> Invited:
+        """Create an invitation to a project.
 
-        It can be used once, within `INVITATION_DAYS`.
+        It can be used once, within ``days``.
 
         :param address: the mail address of a person who may have no account; empty for a person who
             has one.
@@ -136,13 +155,27 @@ class ManageProjects:
         if address:
             address = self.rules.require_invited(address, inviter)
         code, now = new_session_secret(self._random_bytes), self._now()
-        expires_at = Instant(now + INVITATION_DAYS * DAY)
+        digest = digest_secret(code)
+        expires_at = Instant(now + days * DAY)
         detail = f"{address} as {role}" if address else f"as {role}"
         with self._audit.noting(Action.PERSON_INVITED, project.id, by, detail) as entry:
-            await self._store.add_invitation(
-                digest_secret(code), project.id, role, address, expires_at, entry
-            )
-        return code
+            await self._store.add_invitation(digest, project.id, role, address, expires_at, entry)
+        return Invited(ListedInvitation(session_id(digest), role, address, expires_at), code)
+
+    async def invitations(self, project: Account) -> list[ListedInvitation]:
+        """List the invitations that can still be used; those that expire first come first."""
+        return await self._store.list_invitations(project.id, self._now())
+
+    async def revoke_invitation(self, project: Account, listed_id: str, by: Actor) -> None:
+        """Revoke an invitation by its id in the list.
+
+        :raises InvitationNotFound: the project has no such invitation.
+        """
+        with self._audit.noting(Action.INVITATION_REVOKED, project.id, by, listed_id) as entry:
+            if not await self._store.revoke_invitation(project.id, listed_id, entry):
+                raise InvitationNotFound(
+                    "the project has no such invitation; it was used, or ended"
+                )
 
     async def find_invitation(self, code: str) -> Invitation:
         """Return an invitation.

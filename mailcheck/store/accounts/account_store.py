@@ -9,13 +9,20 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from mailcheck.core.accounts import Access, Account, AccountLimits, AccountUse, ApiKey
+from mailcheck.core.accounts import (
+    Access,
+    Account,
+    AccountLimits,
+    AccountUse,
+    ApiKey,
+    KeyMaker,
+)
 from mailcheck.core.audit import AuditEntry
 from mailcheck.core.cursors import Position
 from mailcheck.core.errors import AccountNameTaken, InvitationInvalid
@@ -242,6 +249,20 @@ _USES = f"""
 """
 
 
+_MAKERS = """
+    SELECT api_key.id AS key_id, COALESCE(api_key.made_by, api_key.granted_by) AS account_id,
+        maker.name, CASE WHEN maker.id IS NOT NULL AND maker.disabled_at IS NULL AND (
+            maker.id = api_key.account_id OR EXISTS (
+                SELECT 1 FROM member WHERE member.project_id = api_key.account_id
+                AND member.account_id = maker.id
+            )
+        ) THEN 1 ELSE 0 END AS is_present
+    FROM api_key
+    LEFT JOIN account AS maker ON maker.id = COALESCE(api_key.made_by, api_key.granted_by)
+    WHERE api_key.account_id = ? AND COALESCE(api_key.made_by, api_key.granted_by) IS NOT NULL
+"""
+
+
 class AccountStore(Store):
     """Accounts and their API keys."""
 
@@ -410,6 +431,48 @@ class AccountStore(Store):
         if row is None:
             return None
         return KnownKey(value_of(ApiKey, row), row.last_position, row.disabled_at is not None)
+
+    @read
+    def get_key(self, transaction: Transaction, key_id: KeyId) -> ApiKey | None:
+        """Return a key by its id, even if it is revoked, or `None`."""
+        row = transaction.row(f"SELECT {KEY_COLUMNS} FROM api_key WHERE id = ?", (key_id,))
+        return None if row is None else value_of(ApiKey, row)
+
+    @read
+    def makers_of(
+        self, transaction: Transaction, account_id: AccountId
+    ) -> Mapping[KeyId, KeyMaker]:
+        """Return who has made the keys of an account, as far as it is known."""
+        rows = transaction.rows(_MAKERS, (account_id,))
+        return {
+            row.key_id: KeyMaker(row.account_id, row.name or "", not row.is_present) for row in rows
+        }
+
+    @write
+    def rotate_key(
+        self,
+        transaction: Transaction,
+        key_id: KeyId,
+        until: Instant,
+        following: ApiKey,
+        digest: bytes,
+        entry: AuditEntry,
+    ) -> ApiKey | None:
+        """Add a key in place of a valid one, which expires at a time; return the older key.
+
+        Return `None` if there is no valid key with this id. It never expires later than before.
+        """
+        row = transaction.row(
+            "UPDATE api_key SET expires_at = CASE WHEN expires_at < ? THEN expires_at ELSE ? END "
+            "WHERE id = ? AND revoked_at IS NULL AND client_id IS NULL "
+            f"AND (expires_at IS NULL OR expires_at > ?) RETURNING {KEY_COLUMNS}",
+            (until, until, key_id, entry.happened_at),
+        )
+        if row is None:
+            return None
+        insert(transaction, "api_key", [asdict(following) | {"digest": digest}])
+        write_entry(transaction, entry)
+        return value_of(ApiKey, row)
 
     @read
     def list_keys(self, transaction: Transaction, account_id: AccountId) -> list[ApiKey]:

@@ -17,7 +17,7 @@ from mailcheck.core.errors import (
 )
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
-from mailcheck.core.projects import Invitation, Member, Membership, Role
+from mailcheck.core.projects import Invitation, ListedInvitation, Member, Membership, Role
 from mailcheck.ports.engine import Transaction, Value
 from mailcheck.store.accounts.account_store import (
     ACCOUNT_COLUMNS,
@@ -26,6 +26,7 @@ from mailcheck.store.accounts.account_store import (
     INTO_PASSWORD,
     insert_account,
     memberships_of,
+    session_id,
 )
 from mailcheck.store.accounts.audit_store import write_entry
 from mailcheck.store.transactions import Store, insert, read, value_of, write
@@ -159,6 +160,39 @@ class ProjectStore(Store):
         }
         insert(transaction, "project_invitation", [row])
         write_entry(transaction, entry)
+
+    @read
+    def list_invitations(
+        self, transaction: Transaction, project_id: AccountId, now: Instant
+    ) -> list[ListedInvitation]:
+        """Return the valid invitations to a project, those that expire first at the beginning."""
+        rows = transaction.rows(
+            "SELECT digest, role, address, expires_at FROM project_invitation "
+            "WHERE project_id = ? AND expires_at > ? ORDER BY expires_at, digest",
+            (project_id, now),
+        )
+        return [
+            ListedInvitation(session_id(row.digest), Role(row.role), row.address, row.expires_at)
+            for row in rows
+        ]
+
+    @write
+    def revoke_invitation(
+        self, transaction: Transaction, project_id: AccountId, listed_id: str, entry: AuditEntry
+    ) -> bool:
+        """Delete an invitation by its id in the list; return false if there is none."""
+        digests = [
+            row.digest
+            for row in transaction.rows(
+                "SELECT digest FROM project_invitation WHERE project_id = ?", (project_id,)
+            )
+            if session_id(row.digest) == listed_id
+        ]
+        for digest in digests:
+            transaction.execute("DELETE FROM project_invitation WHERE digest = ?", (digest,))
+        if digests:
+            write_entry(transaction, entry)
+        return bool(digests)
 
     @read
     def find_invitation(

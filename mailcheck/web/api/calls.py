@@ -41,6 +41,8 @@ TAGS: Mapping[str, str] = {
     "and how much of it passes SPF, DKIM and DMARC.",
     "Deliverability tests": "Take a test address, send one mail to it from the server under test, "
     "and wait for the report with a score from 0 to 10.",
+    "Projects": "Projects, their members, invitations and API keys, for programs that set up a "
+    "team. A key needs the scope `project:admin`, which no key has unless it names it.",
     "Description": "The OpenAPI document of this API.",
 }
 
@@ -157,6 +159,12 @@ PATH_PARAMETERS: Mapping[str, Parameter] = {
     "alert_id": _in_path("alertId", "Id of the alert.", _SHORT_ID, EXAMPLE_TEST),
     "heartbeat_name": _in_path("name", "Name of the heartbeat.", _NAME, "backup"),
     "report_id": _in_path("reportId", "Id of the report.", _REPORT_ID, EXAMPLE_REPORT),
+    "project_id": _in_path(
+        "projectId", "Id of the project, or `me`: the account of the key.", _SHORT_ID, "me"
+    ),
+    "account_id": _in_path("accountId", "Id of the account.", _SHORT_ID, EXAMPLE_TEST),
+    "invitation_id": _in_path("invitationId", "Id of the invitation.", _SHORT_ID, EXAMPLE_TEST),
+    "key_id": _in_path("keyId", "Id of the key.", _SHORT_ID, EXAMPLE_TEST),
 }
 """The path variables by their names in routes."""
 

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mailcheck.core.rights import Scope
+from mailcheck.core.rights import ORDINARY, Scope
 from mailcheck.web.mcp.json_rpc import INVALID_PARAMS, RpcError, shorten
 from mailcheck.web.mcp.tools import Tool
 
 PRESETS: Mapping[str, frozenset[Scope]] = {
-    "all": frozenset(Scope),
+    "all": ORDINARY,
     "inbox": frozenset({Scope.INBOX_READ, Scope.INBOX_WRITE}),
     "domains": frozenset({Scope.DOMAINS}),
     "tests": frozenset({Scope.TESTS}),

@@ -162,6 +162,7 @@ STATUSES: Mapping[type[ExpectedFailure], int] = {
     errors.AlertNotFound: NOT_FOUND,
     errors.AccountNotFound: NOT_FOUND,
     errors.MemberNotFound: NOT_FOUND,
+    errors.InvitationNotFound: NOT_FOUND,
     errors.ReportNotFound: NOT_FOUND,
     errors.ClientNotFound: NOT_FOUND,
     PathUnknown: NOT_FOUND,

@@ -134,7 +134,7 @@ def test_an_operator_may_always_invite(build: Build) -> None:
     assert 'name="address"' not in owner_of(house).open("/project").body.decode()
     projects = house.assembly.accounts.projects
     shop = run(projects.find("shop"))
-    code = run(projects.invite(shop, Role.READER, CAROL))
+    code = run(projects.invite(shop, Role.READER, CAROL)).code
     carol = Browser(house, "192.0.2.12")
     assert carol.open(f"/sign-up?invitation={code}").status == 200
 
@@ -166,7 +166,7 @@ def test_the_invitation_survives_the_company(build: Build) -> None:
     house = company_house(company)
     accounts = house.assembly.accounts
     shop = run(accounts.projects.create(run(accounts.keep.add("abe")), "shop"))
-    link = f"/join?invitation={run(accounts.projects.invite(shop, Role.EDITOR, CAROL))}"
+    link = f"/join?invitation={run(accounts.projects.invite(shop, Role.EDITOR, CAROL)).code}"
     browser = Browser(house)
     browser.follow(browser.open(link))
     (away,) = (one for one in browser.page.addresses if one.startswith("/sign-in/company"))

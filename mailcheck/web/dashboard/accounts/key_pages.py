@@ -9,7 +9,7 @@ from mailcheck.core.instants import DAY
 from mailcheck.core.projects import Role
 from mailcheck.core.rights import SCOPE_TEXTS, Scope, make_rights
 from mailcheck.operations.accounts.authenticate import CheckBudget
-from mailcheck.operations.accounts.manage_accounts import MAX_KEY_NAME, OwnKeys
+from mailcheck.operations.accounts.manage_accounts import MAX_KEY_NAME, KeyWish, OwnKeys
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.snippets import KEY_PLACEHOLDER, write_snippets
 from mailcheck.web.dashboard.visits import Page, Visit
@@ -123,8 +123,9 @@ class KeyPages(Struct, frozen=True):
         try:
             rights = make_rights(given.scopes, given.tags.split(), given.tag_prefix or None)
             lifetime = read_lifetime(given.days)
+            wish = KeyWish(given.name, rights, lifetime=lifetime)
             issued = await self._keys.create(
-                visit.account, given.name, visit.actor, rights, lifetime
+                visit.account, wish, visit.actor, made_by=visit.visitor.id
             )
         except ExpectedFailure as failure:
             return await self.show(visit, given=given, failure=failure)

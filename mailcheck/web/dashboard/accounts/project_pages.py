@@ -127,12 +127,12 @@ class ProjectPages(Struct, frozen=True):
         """POST /project/invitations: role, address. The response shows the link once."""
         role, address = _read_role(visit), visit.form.text("address") or ""
         try:
-            code = await self._projects.invite(
+            invited = await self._projects.invite(
                 _project(visit), role, address, visit.visitor, visit.actor
             )
         except ExpectedFailure as failure:
             return await self.show(visit, failure)
-        return await self.show(visit, invitation=visit.urls.join_url(code))
+        return await self.show(visit, invitation=visit.urls.join_url(invited.code))
 
     async def set_role(self, visit: Visit) -> Reply:
         """POST /project/members/<account_id>/role: role."""

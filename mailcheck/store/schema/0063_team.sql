@@ -17,10 +17,3 @@ CREATE INDEX audit_entry_account ON audit_entry (account_id, position);
 
 -- The person who has made a key; unknown for older keys, and for those of the command line.
 ALTER TABLE api_key ADD COLUMN made_by TEXT;
-CREATE INDEX api_key_made_by ON api_key (made_by);
--- The key that a rotated key is followed by. The older one stays valid until it expires.
-ALTER TABLE api_key ADD COLUMN followed_by TEXT;
-
--- Invitations have an id, which is not secret, so that they can be listed and revoked.
-ALTER TABLE project_invitation ADD COLUMN id TEXT NOT NULL DEFAULT '';
-ALTER TABLE project_invitation ADD COLUMN created_at BIGINT NOT NULL DEFAULT 0;

@@ -1,0 +1,1 @@
+"""The JSON shapes of projects, keys, accounts and the audit log."""

@@ -1,0 +1,166 @@
+"""Who may manage which accounts and projects with an API key."""
+
+from msgspec import Struct
+
+from mailcheck.core.accounts import Account, Caller
+from mailcheck.core.errors import AccountNotFound, MemberNotFound, NotPermitted
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.projects import Member, Role
+from mailcheck.core.rights import Scope
+from mailcheck.operations.accounts.manage_accounts import (
+    IssuedKey,
+    KeyWish,
+    OwnKeys,
+    RotatedKey,
+)
+from mailcheck.operations.accounts.projects import Invited, ManageProjects
+
+MINE = "me"
+"""Stands for the account of the key itself."""
+
+
+class Administrator(Struct, frozen=True):
+    """The holder of an API key: its account, and the person who made it, if that is known.
+
+    ``is_operator``: the key has the scope ``operator``, and its account the operator's role.
+    """
+
+    caller: Caller
+    account: Account
+    made_by: AccountId | None
+    is_operator: bool
+
+
+class Administer(Struct, frozen=True, eq=False):
+    """Operations on projects and keys by holders of API keys.
+
+    A key manages the account that it belongs to. A key of a person also manages the projects that
+    the person owns, and a key with the scope ``operator`` manages all.
+    """
+
+    projects: ManageProjects
+    keys: OwnKeys
+
+    async def administrator(self, caller: Caller) -> Administrator:
+        """Return the holder of a key.
+
+        :raises AccountNotFound: the account was deleted.
+        """
+        account = await self.keys.accounts.get(caller.account_id)
+        maker: AccountId | None = account.id
+        if account.is_project:
+            maker = await self.keys.accounts.maker_of(caller.key_id)
+        is_operator = account.is_operator and Scope.OPERATOR in caller.rights.granted
+        return Administrator(caller, account, maker, is_operator)
+
+    async def operator(self, caller: Caller) -> Administrator:
+        """Return the holder of a key of the operator.
+
+        :raises NotPermitted: the key does not have the scope ``operator``.
+        :raises NotOperator: the account of the key does not have the operator's role any more.
+        """
+        caller.rights.require((Scope.OPERATOR,))
+        holder = await self.administrator(caller)
+        holder.account.require_operator("manage accounts")
+        return holder
+
+    async def account(self, holder: Administrator, account_id: str) -> Account:
+        """Return an account or project that a holder manages. ``me`` is that of the key.
+
+        :raises AccountNotFound: there is none with this id, or the holder does not manage it.
+        """
+        own = holder.account
+        if account_id in (MINE, own.id):
+            return own
+        if holder.is_operator:
+            return await self.keys.accounts.get(account_id)
+        for one in await self.projects.of_person(own):
+            if one.project.id == account_id and one.role is Role.OWNER:
+                return one.project
+        raise AccountNotFound("this project does not exist, or another key manages it")
+
+    async def project(self, holder: Administrator, project_id: str) -> Account:
+        """Return a project as `account` does. The own account of a person is not one.
+
+        :raises AccountNotFound: there is none with this id, or the holder does not manage it.
+        """
+        account = await self.account(holder, project_id)
+        if not account.is_project:
+            raise AccountNotFound("the account of a person is not a project: it has no members")
+        return account
+
+    async def managed(self, holder: Administrator) -> list[Account]:
+        """List the projects that a holder manages, by name."""
+        if holder.account.is_project:
+            return [holder.account]
+        if holder.is_operator:
+            found = await self.keys.accounts.accounts()
+            return sorted((one for one in found if one.is_project), key=lambda one: one.name)
+        owned = await self.projects.of_person(holder.account)
+        return [one.project for one in owned if one.role is Role.OWNER]
+
+    async def create_project(
+        self, holder: Administrator, name: str, owner_name: str | None
+    ) -> Account:
+        """Create a project. Its owner is the person of the key, or one whom the operator names.
+
+        :raises NotPermitted: the key belongs to a project, or names an owner without the scope
+            ``operator``.
+        :raises AccountNotFound: there is no such owner.
+        """
+        owner = holder.account
+        if owner_name is not None and owner_name != owner.name:
+            holder.caller.rights.require((Scope.OPERATOR,))
+            owner.require_operator("create a project for somebody else")
+            owner = await self.keys.accounts.find(owner_name)
+        if owner.is_project:
+            raise NotPermitted(
+                "a key of a project creates no projects: use a key of a person, or name the owner "
+                "with a key of the operator"
+            )
+        by = holder.caller.actor
+        return await self.projects.create(owner, name, by, is_assigned=holder.is_operator)
+
+    async def set_member(
+        self, holder: Administrator, project: Account, account_id: str, role: Role
+    ) -> Member:
+        """Change the role of a member. The operator may also add a person.
+
+        :raises MemberNotFound: the person is not a member, and the key is not the operator's.
+        :raises OnlyOwner: the project would have no owner left.
+        """
+        known = {member.account_id for member in await self.projects.members(project)}
+        if account_id not in known and not holder.is_operator:
+            raise MemberNotFound("this person is not a member of the project: send an invitation")
+        person = await self.keys.accounts.get(account_id)
+        await self.projects.set_member(project, person, role, holder.caller.actor)
+        members = await self.projects.members(project)
+        return next(member for member in members if member.account_id == person.id)
+
+    async def invite(
+        self, holder: Administrator, project: Account, role: Role, address: str, days: int
+    ) -> Invited:
+        """Create an invitation. See `ManageProjects.invite`."""
+        return await self.projects.invite(
+            project, role, address, holder.account, holder.caller.actor, days
+        )
+
+    async def create_key(self, holder: Administrator, account: Account, wish: KeyWish) -> IssuedKey:
+        """Create a key of an account. It has at most the rights and limits of the holder's key.
+
+        :raises NotPermitted: it would have more rights.
+        """
+        holder.caller.rights.require_at_most(wish.rights)
+        most = None if holder.is_operator else holder.caller.limits
+        return await self.keys.create(account, wish, holder.caller.actor, holder.made_by, most)
+
+    async def rotate_key(
+        self, holder: Administrator, account: Account, key_id: str, overlap: int
+    ) -> RotatedKey:
+        """Replace a key of an account. The holder sees the new secret, so it must have its rights.
+
+        :raises NotPermitted: the key has more rights than that of the holder.
+        """
+        shown = await self.keys.show(account, key_id)
+        holder.caller.rights.require_at_most(shown.key.rights)
+        return await self.keys.rotate(account, key_id, holder.caller.actor, holder.made_by, overlap)
