@@ -19,7 +19,7 @@ _TRUE: Schema = {"const": True}
 _ROLE = one_of("owner", "editor", "reader")
 
 _SCOPE = one_of(
-    *("inbox:read", "inbox:write", "tests", "domains", "watches", "webhooks"),
+    *("inbox:read", "inbox:write", "tests", "domains", "watches", "heartbeats", "webhooks"),
     *("project:admin", "operator"),
 )
 
