@@ -18,10 +18,7 @@ _TRUE: Schema = {"const": True}
 
 _ROLE = one_of("owner", "editor", "reader")
 
-_SCOPE = one_of(
-    *("inbox:read", "inbox:write", "tests", "domains", "watches", "heartbeats", "webhooks"),
-    *("project:admin", "operator"),
-)
+_SCOPE: Schema = {"type": "string", "pattern": "^[a-z]+(:[a-z]+)?$"}
 
 _PROJECT = record(
     {"id": WORD, "name": WORD, "address": WORD, "createdAt": TIMESTAMP, "disabled": BOOLEAN}
