@@ -23,6 +23,7 @@ from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import INBOUND_INTERVAL, InboundRetention, retention_service
 from mailcheck.daemon.services import LeasedWorkService
 from mailcheck.operations.accounts.audit import Audit
+from mailcheck.operations.domains.watches.chat_alerts import read_alert, write_chat_alert
 from mailcheck.operations.domains.watches.manage_watches import AlertReceivers
 from mailcheck.operations.domains.watches.send_alerts import MailHead, write_external_mail
 from mailcheck.operations.inbound.all_operations import InboundOperations
@@ -51,6 +52,10 @@ def write_event(
     """Return the event for a message, the same for each attempt. Mails are from ``sender``."""
     if webhook.provider:
         return dump_json(_event_of(webhook, message.summary, message_id, request))
+    if webhook.format:
+        page = urls.page_url(webhook.account_id, "/domains")
+        alert = read_alert(message.summary.header.subject, text, page)
+        return dump_json(write_chat_alert(webhook.url, alert))
     if not webhook.is_mail:
         return dump_json(render_listed_message(message, urls))
     summary = message.summary

@@ -40,7 +40,8 @@ def add_watch_commands(parser: argparse.ArgumentParser) -> None:
         "--alert-to",
         action="append",
         metavar="ADDRESS",
-        help="a webhook URL or mail address for alerts; may be repeated",
+        help="a mail address, a webhook URL, or slack:, teams:, discord: or ntfy: and a URL, for"
+        " alerts; error= or warning= before it limits the alerts; may be repeated",
     )
     listed = parts.add_parser("list", help="list watches and open alerts")
     show = parts.add_parser("show", help="show the state of a watch, its alerts and changes")

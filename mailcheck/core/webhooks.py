@@ -5,7 +5,7 @@ between retries grows. The webhook is paused after `PAUSED_AFTER` of failures, a
 after `GIVEN_UP_AFTER`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from urllib.parse import SplitResult, urlsplit
 
@@ -87,6 +87,22 @@ EVENT_PROVIDERS = ("resend", "postmark", "sendgrid", "mailgun", "ses", "brevo", 
 MAILTO = "mailto:"
 """Scheme of the URL of a receiver of mail (RFC 6068). It is used for alerts only."""
 
+ALERT_TO_TEXT = (
+    "recipients of alerts beside your own inbox: webhook URLs, email addresses, and chats as "
+    "slack:URL, teams:URL, discord:URL or ntfy:URL; error= or warning= before a recipient limits it "
+    "to these alerts"
+)
+"""Description of the parameter."""
+
+CHAT_FORMATS = ("slack", "teams", "discord", "ntfy")
+"""Formats of alerts for chats and phones. Each is the scheme of a receiver of alerts."""
+
+_KNOWN_HOSTS = {"hooks.slack.com": "slack", "discord.com": "discord", "ntfy.sh": "ntfy"}
+"""Hosts that take one format only, so that it need not be named."""
+
+ALERT_KINDS = ("error", "warning")
+"""Severities of alerts that a receiver can be limited to, such as ``error=ops@example.com``."""
+
 LONGEST_ADDRESS = 254
 """Maximum octets of a mail address (RFC 5321 4.5.3.1.3, without the angle brackets)."""
 
@@ -136,12 +152,22 @@ class Webhook(Struct, frozen=True):
     @property
     def described(self) -> str:
         """The id and the host, for the audit log: the path and the query may be secret."""
-        return f"{self.id}, host {urlsplit(self.url).hostname}"
+        return f"{self.id}, host {urlsplit(web_url_of(self.url)).hostname}"
 
     @property
     def is_mail(self) -> bool:
         """Whether events are sent by mail."""
         return self.url.startswith(MAILTO)
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether the receiver needs the secret."""
+        return not self.is_mail and self.format not in CHAT_FORMATS
+
+    @property
+    def format(self) -> str:
+        """The format of its events, or an empty string for our own."""
+        return self.provider or format_of(self.url)
 
     @property
     def is_given_up(self) -> bool:
@@ -161,8 +187,9 @@ class Attempt(Struct, frozen=True):
     """The result of a delivery attempt: the HTTP status, if any, and a description of the problem.
 
     ``wait`` is set if the event was not sent because of the target's rate limit: the milliseconds
-    until the next attempt is allowed. ``is_permanent``: a retry cannot succeed. ``response`` is the
-    beginning of the response's body in one line.
+    until the next attempt is allowed. ``retry_after`` are the milliseconds that the receiver asks
+    to wait. ``is_permanent``: a retry cannot succeed. ``response`` is the beginning of the
+    response's body in one line.
     """
 
     status: int | None = None
@@ -170,6 +197,7 @@ class Attempt(Struct, frozen=True):
     wait: int = 0
     is_permanent: bool = False
     response: str = ""
+    retry_after: int = 0
 
     @property
     def is_taken(self) -> bool:
@@ -213,6 +241,7 @@ def failed(webhook: Webhook, attempt: Attempt, now: Instant, chance: float) -> W
     is_paused = now - since >= PAUSED_AFTER
     backoff = min(FIRST_RETRY * 3 ** min(failures - 1, 10), LONGEST_RETRY)
     pause = PAUSED_RETRY if is_paused else backoff
+    pause = max(pause, min(attempt.retry_after, PAUSED_RETRY))
     retry_at = Instant(now + int(pause * (1 + JITTER * chance)))
     state = WebhookState.PAUSED if is_paused else WebhookState.ACTIVE
     return replace(failing, state=state, retry_at=retry_at)
@@ -244,29 +273,102 @@ def parse_webhook_url(url: str) -> SplitResult:
 
 
 def address_of(url: str) -> str:
-    """Return the URL of a webhook as its owner wrote it: a mail address without ``mailto:``."""
-    return url.removeprefix(MAILTO)
+    """Return a receiver as its owner wrote it: a mail address without ``mailto:``."""
+    kind, url = split_kind(url)
+    return (f"{kind}=" if kind else "") + url.removeprefix(MAILTO)
+
+
+def format_of(url: str) -> str:
+    """Return the format in the URL of a receiver of alerts, or an empty string."""
+    scheme = url.partition(":")[0]
+    return scheme if scheme in CHAT_FORMATS else ""
+
+
+def web_url_of(url: str) -> str:
+    """Return the URL of a receiver of alerts without its format."""
+    return url.removeprefix(f"{format_of(url)}:")
+
+
+def post_url(url: str) -> str:
+    """Return the URL to which events for a receiver are posted.
+
+    ntfy takes JSON at the root of its server, not at the topic, which is the end of the path.
+    """
+    if format_of(url) != "ntfy":
+        return web_url_of(url)
+    parts = urlsplit(web_url_of(url))
+    root = parts.path.rstrip("/").rpartition("/")[0]
+    return parts._replace(path=f"{root}/").geturl()
+
+
+def topic_of(url: str) -> str:
+    """Return the topic in the URL of ntfy."""
+    return urlsplit(web_url_of(url)).path.rstrip("/").rpartition("/")[2]
+
+
+def split_kind(receiver: str) -> tuple[str, str]:
+    """Return the kind of alerts that a receiver is limited to, or "", and the receiver's URL."""
+    kind, equals, url = receiver.partition("=")
+    return (kind, url) if equals and kind in ALERT_KINDS else ("", receiver)
+
+
+def receivers_for(receivers: Sequence[str], severity: str) -> tuple[str, ...]:
+    """Return the URLs of the receivers that get alerts of a severity."""
+    chosen = (url for kind, url in map(split_kind, receivers) if kind in ("", severity))
+    return tuple(dict.fromkeys(chosen))
+
+
+def parse_alert_receivers(texts: Sequence[str]) -> tuple[str, ...]:
+    """Parse the receivers of a watch's alerts, each once.
+
+    :raises InvalidParameter: one is invalid.
+    """
+    return tuple(dict.fromkeys(map(parse_alert_receiver, texts)))
 
 
 def parse_alert_receiver(text: str) -> str:
-    """Parse a receiver of alerts: the URL of a webhook, or a mail address.
+    """Parse a receiver of alerts: the URL of a webhook, a format and its URL, or a mail address.
 
-    :return: its URL; ``mailto:`` and the address for a mail address.
+    Each may begin with a kind of alerts, such as ``error=``.
+
+    :return: its URL after the kind; ``mailto:`` and the address for a mail address.
     :raises InvalidParameter: it is neither.
     """
+    kind, text = split_kind(text)
+    return (f"{kind}=" if kind else "") + _parse_receiver(text)
+
+
+def _parse_receiver(text: str) -> str:
+    form = format_of(text)
+    if form:
+        return f"{form}:{_parse_chat(form, web_url_of(text))}"
     if "@" not in text or "://" in text:
         try:
             parse_webhook_url(text)
         except InvalidParameter as failure:
             problem = str(failure).removeprefix("url ")
             raise InvalidParameter(ALERT_TO, f"{ALERT_TO}: {text[:100]!r} {problem}") from None
-        return text
+        known = _KNOWN_HOSTS.get(urlsplit(text).hostname or "", "")
+        return f"{known}:{_parse_chat(known, text)}" if known else text
     local_part, _, domain = text.removeprefix(MAILTO).rpartition("@")
     is_address = is_dot_atom(local_part) and is_domain_name(domain) and "." in domain
     if not is_address or not text.isascii() or len(text) > LONGEST_ADDRESS:
         problem = "is not a mail address like ops@example.com"
         raise InvalidParameter(ALERT_TO, f"{ALERT_TO}: {text[:100]!r} {problem}")
     return f"{MAILTO}{local_part}@{domain.lower()}"
+
+
+def _parse_chat(form: str, url: str) -> str:
+    """Parse the URL of a chat or a phone. The message of a failure names no part of it."""
+    try:
+        parts = parse_webhook_url(url)
+    except InvalidParameter as failure:
+        problem = str(failure).removeprefix("url ")
+        raise InvalidParameter(ALERT_TO, f"{ALERT_TO}: the URL after {form}: {problem}") from None
+    if form == "ntfy" and not parts.path.strip("/"):
+        problem = "must end with the topic, like ntfy:https://ntfy.sh/topic"
+        raise InvalidParameter(ALERT_TO, f"{ALERT_TO}: the URL after ntfy: {problem}")
+    return url
 
 
 def _is_host(name: str) -> bool:

@@ -4,6 +4,7 @@ Accounts choose the URLs. Only public addresses are contacted, and the private n
 operator allows an account. Redirects are not followed, and each address has a rate limit.
 """
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -34,7 +35,7 @@ from mailcheck.core.network_addresses import (
     parse_ip_address,
     why_not_public,
 )
-from mailcheck.core.webhooks import RESPONSE_KEPT, Attempt
+from mailcheck.core.webhooks import CHAT_FORMATS, RESPONSE_KEPT, Attempt
 from mailcheck.operations.inbox.webhooks.event_signatures import (
     sign_body_with_hmac,
     sign_with_ecdsa,
@@ -79,6 +80,11 @@ MAX_KEPT = 4 * RESPONSE_KEPT
 MOST_A_MINUTE = 1_200
 """Maximum number of events to one public address (IPv6: /64) per clock minute, from all
 accounts."""
+
+REQUEST_TIMEOUT, TOO_MANY = 408, 429
+"""Statuses below 500 after which an event is sent again (RFC 9110 15.5.9, RFC 6585 4)."""
+
+_NUMBER = re.compile(rb"[0-9]{1,9}")
 
 WHY_NO_ANSWER: Mapping[FetchProblem, str] = {
     FetchProblem.BAD_CERTIFICATE: "its certificate is not for its host name, or not from a known "
@@ -274,7 +280,10 @@ class HttpWebhookLine:
             await rest.ended.addTimeout(DRAIN_SECONDS, self._reactor)
         except DeferredTimeout:
             self._connections.hang_up()
-        return replace(_judge(response.code), response=rest.text)
+        attempt = _judge(response.code, is_strict=post.provider in CHAT_FORMATS)
+        wait = (response.headers.getRawHeaders(b"retry-after") or [b""])[0]
+        retry_after = int(wait) * SECOND if _NUMBER.fullmatch(wait) else 0
+        return replace(attempt, response=rest.text, retry_after=retry_after)
 
     def _too_much(self) -> Attempt:
         problem = f"its address has received {MOST_A_MINUTE:,} events in this minute"
@@ -289,12 +298,17 @@ class HttpWebhookLine:
         return Attempt(problem=WHY_NO_ANSWER.get(problem, "its URL cannot be used"))
 
 
-def _judge(status: int) -> Attempt:
+def _judge(status: int, *, is_strict: bool) -> Attempt:
+    """Return the result for a status.
+
+    :param is_strict: the receiver means what it answers, so a rejected event is not repeated.
+    """
     if 200 <= status < 300:
         return Attempt(status)
     is_redirect = 300 <= status < 400
     more = ", and redirects are not followed" if is_redirect else ""
-    return Attempt(status, f"it answered {status}{more}")
+    is_permanent = is_strict and 300 <= status < 500 and status not in (REQUEST_TIMEOUT, TOO_MANY)
+    return Attempt(status, f"it answered {status}{more}", is_permanent=is_permanent)
 
 
 def why_not_connected(failure: DialFailed) -> str:

@@ -1,5 +1,6 @@
 """Alerts in the inbox: grouped in one mail, with a pause between two, and quiet hours."""
 
+import json
 from collections.abc import Iterator
 from email import message_from_bytes
 from email.policy import SMTP
@@ -120,6 +121,31 @@ def test_a_watch_has_webhooks_of_its_own(watching: Watching, receivers: Scripted
     assert [made["url"] for made in changed["newWebhooks"]] == urls[1:]
     left = ask("GET", "/inbox/webhooks")["webhooks"]
     assert [webhook["url"] for webhook in left] == urls[1:]
+
+
+def test_chats_get_the_alerts_of_their_kind(
+    watching: Watching, receivers: ScriptedReceivers
+) -> None:
+    """A chat gets an alert in its format at its URL, without a secret, if it is of its kind."""
+    chat = "slack:https://hooks.slack.com/services/T/B/x"
+    other = {"error": "warning", "warning": "error"}
+    path = watching.watch("8.8.4.10", alertTo=[chat])
+    assert watching.ask("GET", path)["alertTo"] == [chat]
+    break_and_tell(watching, path)
+    (post,) = receivers.posts
+    assert (post.url, post.provider) == ("https://hooks.slack.com/services/T/B/x", "slack")
+    said = json.loads(post.body)
+    assert said["text"].startswith("8.8.4.10: ")
+    (alert,) = watching.ask("GET", path)["alerts"]
+    only = f"{other[alert['severity']]}={chat}"
+    changed = watching.ask("PATCH", path, {"alertTo": [only]})
+    assert (changed["alertTo"], changed["newWebhooks"]) == ([only], [])
+    watching.house.clock.advance(PAUSE)
+    watching.zone.publish("10.4.8.8.in-addr.arpa", "PTR", "out.good.example.")
+    watching.ask("POST", f"{path}/run")
+    mails(watching)
+    assert receivers.posts == [post]
+    assert [who["to"] for who in watching.ask("GET", path)["receivers"]] == [chat]
 
 
 def test_alerts_by_mail(watching: Watching, receivers: ScriptedReceivers) -> None:

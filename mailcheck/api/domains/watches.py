@@ -18,7 +18,7 @@ from mailcheck.core.domains import watches
 from mailcheck.core.domains.domain_names import MAX_ADDRESSES, MAX_SELECTORS
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.instants import DAY, MINUTE, Instant, format_instant, parse_instant
-from mailcheck.core.webhooks import Webhook, WebhookState, address_of
+from mailcheck.core.webhooks import ALERT_TO_TEXT, Webhook, WebhookState, address_of
 from mailcheck.operations.domains.watches import manage_watches
 from mailcheck.operations.domains.watches.manage_watches import SHOWN_ALERTS, WatchDetails
 from mailcheck.store.domains.watch_store import History, WatchPage
@@ -39,13 +39,7 @@ Addresses = Annotated[
 ]
 
 
-AlertTo = Annotated[
-    Texts,
-    doc(
-        "recipients of alerts beside your own inbox: webhook URLs and email addresses",
-        max_length=watches.MOST_RECEIVERS,
-    ),
-]
+AlertTo = Annotated[Texts, doc(ALERT_TO_TEXT, max_length=watches.MOST_RECEIVERS)]
 
 
 class Watch(Shape):
@@ -88,7 +82,7 @@ class KeptWatch(Watch):
 class AlertReceiver(Shape):
     """A recipient of alerts, with the state of deliveries to it."""
 
-    to: Annotated[str, doc("a webhook URL or an email address")]
+    to: Annotated[str, doc("a webhook URL, an email address, or a chat such as slack:URL")]
     webhook_id: str
     state: Annotated[
         WebhookState, doc("active; paused: retried less often or not at all; ended by its receiver")
@@ -237,8 +231,8 @@ def _new_webhooks(kept: manage_watches.SavedWatch) -> tuple[CreatedReceiver, ...
 
 def render_created_receivers(receivers: Sequence[Webhook]) -> tuple[CreatedReceiver, ...]:
     """Render the receivers that are new to an account, with their secrets."""
-    # Mail to an alert recipient is not signed, so it has no secret.
-    signing = (receiver for receiver in receivers if not receiver.is_mail)
+    # Only webhooks in our own format are signed, so that mails and chats have no secret.
+    signing = (receiver for receiver in receivers if receiver.is_signed)
     return tuple(CreatedReceiver(webhook.id, webhook.url, webhook.secret) for webhook in signing)
 
 

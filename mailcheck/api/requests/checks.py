@@ -53,6 +53,7 @@ from mailcheck.core.domains.watches import (
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import DAY as ONE_DAY
 from mailcheck.core.instants import MINUTE, Instant
+from mailcheck.core.webhooks import ALERT_TO_TEXT
 from mailcheck.operations.deliverability.preflight import (
     MAX_RECORDS,
     MAX_VALUE,
@@ -409,10 +410,7 @@ class WatchChoice(Request, frozen=True, kw_only=True):
     )
     alert_to: Annotated[
         tuple[Annotated[str, LONG_TEXT], ...] | UnsetType,
-        Description(
-            "recipients of alerts beside your own inbox: webhook URLs and email addresses",
-            at_most=MOST_RECEIVERS,
-        ),
+        Description(ALERT_TO_TEXT, at_most=MOST_RECEIVERS),
     ] = UNSET
 
     def changed(self, settings: WatchSettings) -> WatchSettings:

@@ -31,6 +31,7 @@ from mailcheck.core.domains.watches import (
 )
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import MINUTE
+from mailcheck.core.webhooks import ALERT_TO_TEXT
 
 
 def _minutes(shortest: int, longest: int) -> FieldType:
@@ -90,10 +91,7 @@ class HeartbeatChoice(Request, frozen=True, kw_only=True):
     )
     alert_to: Annotated[
         tuple[Annotated[str, LONG_TEXT], ...] | UnsetType,
-        Description(
-            "webhook URLs and email addresses that get alerts too, beside your own inbox",
-            at_most=MOST_RECEIVERS,
-        ),
+        Description(ALERT_TO_TEXT, at_most=MOST_RECEIVERS),
     ] = UNSET
 
     def changed(self, settings: WatchSettings) -> WatchSettings:

@@ -26,7 +26,7 @@ from mailcheck.core.domains.watches import (
 from mailcheck.core.errors import ExpectedFailure, TooManyWatches, WatchExists
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
-from mailcheck.core.webhooks import Webhook
+from mailcheck.core.webhooks import Webhook, split_kind
 from mailcheck.ports.engine import Row, Transaction, Value
 from mailcheck.store.accounts.webhook_store import add_receivers, delete_receivers
 from mailcheck.store.messages import lock_inboxes
@@ -562,7 +562,8 @@ def _score_of(row: Row) -> WatchScore:
 
 def _urls_named(transaction: Transaction, account_id: AccountId) -> set[str]:
     rows = transaction.rows("SELECT settings FROM watch WHERE account_id = ?", (account_id,))
-    return {url for row in rows for url in _settings_of(row.settings).alert_to}
+    named = (one for row in rows for one in _settings_of(row.settings).alert_to)
+    return {url for _, url in map(split_kind, named)}
 
 
 def _delete_unnamed(transaction: Transaction, account_id: AccountId) -> None:

@@ -65,8 +65,9 @@ WATCH_CREATE = Operation(
     "Checks it regularly: a domain as `GET /tools/reputation` and `GET /tools/domain` do, an IP "
     "address with blocklists and reverse DNS. Changes are recorded, and new problems raise "
     "alerts. They are sent to your own inbox with the tag `watch-alerts`, and to the recipients in "
-    "`alertTo`: webhook URLs (`newWebhooks` contains their secrets, only once) and email "
-    "addresses if the operator allows them. Problems in the first check raise no alert.",
+    "`alertTo`: webhook URLs (`newWebhooks` contains their secrets, only once), email "
+    "addresses if the operator allows them, and Slack, Teams, Discord and ntfy (`slack:` and the "
+    "URL of its incoming webhook). Problems in the first check raise no alert.",
     responses={
         200: Response(
             "The watch.",

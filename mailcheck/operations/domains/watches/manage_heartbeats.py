@@ -29,7 +29,7 @@ from mailcheck.core.domains.watches import (
 from mailcheck.core.errors import AlertNotFound, InvalidParameter, WatchNotFound
 from mailcheck.core.identifiers import AccountId, new_short_id
 from mailcheck.core.instants import DAY, Instant
-from mailcheck.core.webhooks import Webhook
+from mailcheck.core.webhooks import Webhook, parse_alert_receivers
 from mailcheck.operations.domains.watches.manage_watches import (
     SHOWN_ALERTS,
     AlertReceivers,
@@ -280,8 +280,7 @@ class ManageHeartbeats:
         :raises InvalidParameter: a receiver is invalid or not allowed.
         """
         receivers = await self._receivers.read(account_id, settings.alert_to)
-        urls = tuple(receiver.url for receiver in receivers)
-        return replace(settings, alert_to=urls), receivers
+        return replace(settings, alert_to=parse_alert_receivers(settings.alert_to)), receivers
 
 
 def _missing() -> WatchNotFound:

@@ -40,7 +40,15 @@ from mailcheck.core.errors import (
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, WebhookId, new_short_id, new_webhook_secret
 from mailcheck.core.instants import Instant
-from mailcheck.core.webhooks import ALERT_TO, MAILTO, Webhook, address_of, parse_alert_receiver
+from mailcheck.core.webhooks import (
+    ALERT_TO,
+    MAILTO,
+    Webhook,
+    address_of,
+    parse_alert_receivers,
+    split_kind,
+    web_url_of,
+)
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.domains.watches.run_watches import RunWatches
 from mailcheck.ports.clocks import ClockAndRandomness
@@ -76,17 +84,18 @@ class AlertReceivers:
         :raises InvalidParameter: a receiver is invalid or not allowed for this account, or there
             are too many.
         """
-        urls = tuple(dict.fromkeys(map(parse_alert_receiver, named)))
-        if len(urls) > MOST_RECEIVERS:
+        receivers = parse_alert_receivers(named)
+        if len(receivers) > MOST_RECEIVERS:
             raise InvalidParameter(
-                ALERT_TO, f"{ALERT_TO} has {len(urls)} addresses; {MOST_RECEIVERS} are allowed"
+                ALERT_TO, f"{ALERT_TO} has {len(receivers)} addresses; {MOST_RECEIVERS} are allowed"
             )
+        urls = tuple(dict.fromkeys(url for _, url in map(split_kind, receivers)))
         account_name = await self._store.account_name(account_id) if urls else ""
         for url in urls:
             if url.startswith(MAILTO):
                 self._rules.require_mailable(address_of(url), account_name)
             else:
-                self._rules.require_allowed(url, account_name)
+                self._rules.require_allowed(web_url_of(url), account_name)
         return tuple(self._new(account_id, url) for url in urls)
 
     async def made_of(
@@ -98,7 +107,11 @@ class AlertReceivers:
         return tuple(webhook for webhook in found if webhook is not None)
 
     async def of(self, account_id: AccountId, urls: Sequence[str]) -> list[Webhook]:
-        """Return the receivers that a watch names, in its order, without deleted ones."""
+        """Return the receivers that a watch names, in its order, without deleted ones.
+
+        :param urls: the receivers as the watch names them, with their kinds.
+        """
+        urls = tuple(dict.fromkeys(url for _, url in map(split_kind, urls)))
         known = await self._store.of_account(account_id) if urls else []
         stored = {webhook.url: webhook for webhook in known if webhook.is_of_watches}
         return [stored[url] for url in urls if url in stored]
@@ -346,7 +359,7 @@ class ManageWatches:
         """
         checked = self._checked(kind, settings)
         receivers = await self._receivers.read(account_id, settings.alert_to)
-        return replace(checked, alert_to=tuple(receiver.url for receiver in receivers)), receivers
+        return replace(checked, alert_to=parse_alert_receivers(settings.alert_to)), receivers
 
     def _checked(self, kind: WatchKind, settings: WatchSettings) -> WatchSettings:
         """Return the normalised settings.

@@ -17,6 +17,7 @@ from mailcheck.core.identifiers import new_short_id
 from mailcheck.core.instants import SECOND, Instant, describe_duration, format_instant
 from mailcheck.core.memory.instruments import Tally
 from mailcheck.core.memory.keys import key_of
+from mailcheck.core.webhooks import receivers_for
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.cluster import Memory
 from mailcheck.store.domains.watch_store import WatchStore
@@ -88,7 +89,8 @@ class SendAlerts:
         self._sent_at = {to: at for to, at in self._sent_at.items() if now - at < PAUSE}
         mails: dict[_Receivers, list[Alert]] = {}
         for alert in await self._store.pending_alerts(AT_ONCE):
-            to = alert.mailbox_name, tuple(sorted(map(receiver_key, alert.alert_to)))
+            urls = receivers_for(alert.alert_to, alert.alert.severity)
+            to = alert.mailbox_name, tuple(sorted(map(receiver_key, urls)))
             if to not in self._sent_at and not (alert.quiet and alert.quiet.holds(self._now())):
                 mails.setdefault(to, []).append(alert.alert)
         for to, alerts in mails.items():

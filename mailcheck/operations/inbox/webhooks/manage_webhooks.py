@@ -29,6 +29,7 @@ from mailcheck.core.webhooks import (
     Webhook,
     WebhookDelivery,
     parse_webhook_url,
+    post_url,
     tag_of_event,
 )
 from mailcheck.operations.accounts.audit import Audit
@@ -237,7 +238,7 @@ async def send_once(
     """Send an event to a webhook's receiver, and return the delivery."""
     began = clock.seconds()
     attempt = await line.post(
-        Post(webhook.url, webhook.secrets(now), event_id, now, body, provider=webhook.provider)
+        Post(post_url(webhook.url), webhook.secrets(now), event_id, now, body, webhook.format)
     )
     return WebhookDelivery(event_id, now, attempt, int((clock.seconds() - began) * SECOND))
 

@@ -218,7 +218,7 @@ class HistoryPages(Struct, frozen=True):
         except ExpectedFailure as failure:
             return await self.show(visit, form, failure)
         place = path_of(target.name, HISTORY)
-        signing = [receiver for receiver in saved.new_receivers if not receiver.is_mail]
+        signing = [receiver for receiver in saved.new_receivers if receiver.is_signed]
         if not signing:
             return redirect(visit, place, done="watch-saved")
         return self._renderer.page(visit, "webhook_secret.html", webhooks=signing, place=place)
