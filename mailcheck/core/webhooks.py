@@ -89,8 +89,8 @@ MAILTO = "mailto:"
 
 ALERT_TO_TEXT = (
     "recipients of alerts beside your own inbox: webhook URLs, email addresses, and chats as "
-    "slack:URL, teams:URL, discord:URL or ntfy:URL; error= or warning= before a recipient limits it "
-    "to these alerts"
+    "slack:URL, teams:URL, discord:URL or ntfy:URL; error= or warning= before a recipient limits "
+    "it to these alerts"
 )
 """Description of the parameter."""
 
