@@ -33,6 +33,8 @@ from mailcheck.core.errors import (
     nearest,
 )
 from mailcheck.core.oauth.grants import RefusalCode
+from mailcheck.core.rights import Rights, Scope
+from mailcheck.core.signing_in.provisioning import Kind
 from mailcheck.web.site.failures import CONFLICT, SERVICE_UNAVAILABLE, STATUSES, problem_of
 from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory
@@ -58,6 +60,7 @@ FACTS: dict[str, Any] = {
     "status": 501,
     "has_mail": True,
     "code": RefusalCode.INVALID_REQUEST,
+    "kind": Kind.INVALID_VALUE,
 }
 """Arguments of the failures, by their names."""
 
@@ -111,6 +114,8 @@ class Doors:
         self.open = build_open(self.house.assembly, offer_no_tls)
         report_url = self.house.get("/reports").json["addresses"]["tlsUrl"]
         self.report_path = "/" + report_url.split("/", 3)[3]
+        rights = Rights(frozenset({Scope.OPERATOR}))
+        self.directory_key = self.house.issue_key(self.house.account, rights=rights)
         self.client = add_client(self.house)[0].id
         self.browser = Browser(self.house)
         self.browser.sign_up()
@@ -217,6 +222,7 @@ ASK: dict[str, Callable[[Doors], bytes]] = {
     "MailHog": lambda doors: doors.http_open("/api/v2/messages"),
     "Resend": _provider,
     "OAuth": _token,
+    "SCIM": lambda doors: doors.http("/scim/v2/Users", f"X-API-Key: {doors.directory_key}"),
     "page": lambda doors: doors.http("/inbox", f"Cookie: {doors.cookie}", "Accept: text/html"),
     "page for a program": lambda doors: doors.http("/inbox", f"Cookie: {doors.cookie}"),
     "public page": lambda doors: doors.http(doors.report_path, method="POST", body=b"x"),

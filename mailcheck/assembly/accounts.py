@@ -214,7 +214,7 @@ def build_passkeys(
     )
 
 
-def company_rules(options: OidcOptions) -> CompanyRules:
+def company_rules(options: OidcOptions, id_claim: str) -> CompanyRules:
     """Return how people of the company sign in."""
     return CompanyRules(
         options.client_id,
@@ -225,6 +225,7 @@ def company_rules(options: OidcOptions) -> CompanyRules:
         allowed_groups=options.allowed_groups,
         roles=[parse_group_role(role) for role in options.roles],
         creates_accounts=options.create_accounts,
+        id_claim=id_claim,
     )
 
 
@@ -242,7 +243,7 @@ def build_company(
     if provider is None:
         return None
     return CompanySignIn(
-        rules=company_rules(options),
+        rules=company_rules(options, runtime.config.scim.id_claim),
         provider=Provider(options.issuer, provider, runtime.now),
         identities=IdentityStore(runtime.engine),
         accounts=keep,

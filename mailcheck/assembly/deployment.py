@@ -76,6 +76,7 @@ def named_accounts(config: Config) -> tuple[tuple[str, str], ...]:
         "[milter] project": [config.milter.project],
         "[mailpit] project": [config.mailpit.project],
         "[oidc] roles": [parse_group_role(role).project for role in config.oidc.roles],
+        "[scim] roles": [parse_group_role(role).project for role in config.scim.roles],
         "[alerts] allow_recipients": parse_recipients(config.alerts.allow_recipients),
         "[release] allow_recipients": parse_recipients(config.release.allow_recipients),
         "[reports] mailboxes": [mailbox.account for mailbox in config.reports.mailboxes],

@@ -83,9 +83,10 @@ async def examine_company(config: Config, reactor: Any) -> list[Finding]:
     from mailcheck.operations.accounts.examine_company import examine_company
 
     provider, options = open_identity_provider(config, reactor), config.oidc
+    rules = company_rules(options, config.scim.id_claim)
     assert provider is not None, "the issuer is configured"
     redirect = config.web.public_url + CALLBACK
-    return await examine_company(company_rules(options), options.issuer, provider, redirect)
+    return await examine_company(rules, options.issuer, provider, redirect)
 
 
 FindMailboxes = Callable[[Sequence[str]], Awaitable[Mapping[str, MailboxState]]]

@@ -560,6 +560,25 @@ class OidcOptions(Struct, frozen=True):
     ] = ""
 
 
+class ScimOptions(Struct, frozen=True):
+    """Accounts from the directory of a company: see `docs/how-to/provision-accounts.md`."""
+
+    roles: Annotated[
+        tuple[str, ...],
+        Option(
+            "Roles of groups of the directory in projects: group=project:role (owner, editor, "
+            "reader). A project cannot be in [oidc] roles, too."
+        ),
+    ] = ()
+    id_claim: Annotated[
+        str,
+        Option(
+            "Claim of the sign-in with [oidc] that is the externalId of the person in the "
+            "directory: sub for Okta, oid for Entra ID."
+        ),
+    ] = "sub"
+
+
 class ClusterOptions(Struct, frozen=True):
     """Settings of several daemons on one PostgreSQL: see `docs/how-to/run-several-daemons.md`."""
 
@@ -1094,6 +1113,7 @@ class Config(Struct, frozen=True):
     limits: LimitsOptions = LimitsOptions()
     accounts: AccountsOptions = AccountsOptions()
     oidc: OidcOptions = OidcOptions()
+    scim: ScimOptions = ScimOptions()
     dns: DnsOptions = DnsOptions()
     blocklists: BlocklistOptions = BlocklistOptions()
     probes: ProbeOptions = ProbeOptions()

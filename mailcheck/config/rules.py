@@ -58,6 +58,7 @@ def find_problem(config: Config) -> Problem | None:
         _check_oauth(config),
         _check_preset_key(config),
         _check_oidc(config),
+        _check_scim(config),
         _check_resolvers(config),
         _check_blocklists(config),
         _check_filters(config),
@@ -142,6 +143,7 @@ def _check_database(config: Config) -> Iterator[Problem]:
 
 def _check_oidc(config: Config) -> Iterator[Problem]:
     oidc = config.oidc
+    yield from _check_each("oidc", "roles", oidc.roles, parse_group_role)
     if not oidc.issuer:
         if not config.accounts.passwords:
             yield "accounts", "passwords", "cannot be false without [oidc] issuer"
@@ -157,7 +159,15 @@ def _check_oidc(config: Config) -> Iterator[Problem]:
         yield "oidc", "issuer", "requires [web] public_url, to which the provider sends browsers"
     if "openid" not in oidc.scopes:
         yield "oidc", "scopes", "must contain openid"
-    yield from _check_each("oidc", "roles", oidc.roles, parse_group_role)
+
+
+def _check_scim(config: Config) -> Iterator[Problem]:
+    yield from _check_each("scim", "roles", config.scim.roles, parse_group_role)
+    # The roles of [oidc] have been checked before.
+    signed_in = {parse_group_role(role).project for role in config.oidc.roles}
+    for role in map(parse_group_role, config.scim.roles):
+        if role.project in signed_in:
+            yield "scim", "roles", f"names the project {role.project!r}, as [oidc] roles does"
 
 
 def _check_redis(config: Config) -> Iterator[Problem]:

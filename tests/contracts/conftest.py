@@ -28,6 +28,7 @@ from mailcheck.store.accounts.identity_store import IdentityStore
 from mailcheck.store.accounts.oauth_store import OAuthStore
 from mailcheck.store.accounts.passkey_store import PasskeyStore
 from mailcheck.store.accounts.project_store import ProjectStore
+from mailcheck.store.accounts.provisioning_store import ProvisioningStore
 from mailcheck.store.accounts.webhook_store import WebhookStore
 from mailcheck.store.content_store import ContentStore
 from mailcheck.store.deliverability_store import DeliverabilityStore
@@ -71,6 +72,7 @@ class Stores:
     removal: AccountRemoval
     projects: ProjectStore
     identities: IdentityStore
+    provisioning: ProvisioningStore
     oauth: OAuthStore
     passkeys: PasskeyStore
     tests: DeliverabilityStore
@@ -191,6 +193,7 @@ def stores_on(engine: DatabaseEngine) -> Stores:
         removal=AccountRemoval(engine),
         projects=ProjectStore(engine),
         identities=IdentityStore(engine),
+        provisioning=ProvisioningStore(engine),
         oauth=OAuthStore(engine),
         passkeys=PasskeyStore(engine),
         tests=DeliverabilityStore(engine),

@@ -18,6 +18,13 @@ from mailcheck.core.oauth.grants import NewTokens
 from mailcheck.core.projects import Member, Role
 from mailcheck.core.signing_in.company import LinkedIdentity
 from mailcheck.core.signing_in.passkeys import Passkey
+from mailcheck.core.signing_in.provisioning import (
+    GroupDraft,
+    ProjectRole,
+    ProvisionedGroup,
+    ProvisionedUser,
+    UserDraft,
+)
 from mailcheck.engines.sqlite_writer import SqliteTransaction
 from mailcheck.store.accounts.account_store import session_id
 from mailcheck.store.accounts.audit_store import write_entry
@@ -29,6 +36,7 @@ RIGHTS = {
     *("account", "account_password", "api_key", "dashboard_session", "invitation"),
     *("linked_identity", "member", "oauth_client", "oauth_code", "oauth_token", "passkey"),
     *("project_invitation", "sign_in_link", "webhook"),
+    *("provisioned_user", "provisioned_group", "provisioned_member", "provisioned_role"),
 }
 """The tables of people, projects, and what gives access to them."""
 
@@ -41,6 +49,7 @@ NO_CHANGE_OF_RIGHTS: Mapping[str, str] = {
     "OAuthStore.add_code": "gives access when it is redeemed, which is noted",
     "OAuthStore.keep_client": "a time",
     "IdentityStore.use_link": "the session that it opens is noted",
+    "IdentityStore.note_external_id": "the sign-in that reads it is noted",
     "PasskeyStore.note_use": "a counter",
     "WebhookStore.restart": "progress",
     "WebhookStore.record": "progress",
@@ -56,6 +65,9 @@ GRANT = ApiKey(KeyId("n"), ANN, "", "", NOON, None, None, None, None, client_id=
 KEY = ApiKey(KeyId("n"), ANN, "new", "mc_new", NOON, None, None, None, None)
 CLIENT = Client("new", "New", "https://a.example/", ClientSource.OPERATOR, False, NOON)
 TOKENS = NewTokens(b"a2", at(60), b"r2", at(60))
+BOB_SEEN = ProvisionedUser(account("bob"), "bob", None, {}, False, NOON, version=0)
+TEAM = ProvisionedGroup("t", "team", None, NOON, NOON, 1)
+BOBS_ROLE = [ProjectRole("team", SHOP, Role.READER)]
 PASSKEY = Passkey("q", ANN, b"\xfe", b"cose", 0, "Phone", NOON)
 
 EXAMPLES: Mapping[str, tuple[Any, ...]] = {
@@ -96,6 +108,12 @@ EXAMPLES: Mapping[str, tuple[Any, ...]] = {
     "IdentityStore.link": (LinkedIdentity("i", "s", BOB, NOON),),
     "IdentityStore.unlink": (ANN,),
     "IdentityStore.add_link": (b"more", BOB, at(60)),
+    "ProvisioningStore.add_user": (account("new"), UserDraft("new", None, {})),
+    "ProvisioningStore.change_user": (BOB_SEEN, UserDraft("bob", "x", {})),
+    "ProvisioningStore.add_group": ("more", GroupDraft("more", None, (BOB,)), []),
+    "ProvisioningStore.change_group": (TEAM, GroupDraft("team", None, (BOB,)), []),
+    "ProvisioningStore.delete_group": ("t", []),
+    "ProvisioningStore.follow_groups": (BOBS_ROLE,),
     "WebhookStore.add": (webhook("more"),),
     "WebhookStore.delete": (ANN, "ci"),
     "WebhookStore.replace_secret": (ANN, "ci", "whsec_new", at(60)),
@@ -108,9 +126,15 @@ OPTIONS: Mapping[str, Mapping[str, bool]] = {
     "WebhookStore.add": {"is_from_now": True},
 }
 
+_WITH_TEAM = "INSERT INTO provisioned_group VALUES ('t', 'team', 'team', NULL, 1, 1, 1)"
+
 PREPARATIONS: Mapping[str, str] = {
     "AccountStore.enable": "UPDATE account SET disabled_at = 1 WHERE id = 'ann'",
     "ProjectStore.remove_member": "INSERT INTO member VALUES ('shop', 'bob', 'reader', 1)",
+    "ProvisioningStore.change_group": _WITH_TEAM,
+    "ProvisioningStore.delete_group": _WITH_TEAM,
+    "ProvisioningStore.follow_groups": f"{_WITH_TEAM}; "
+    "INSERT INTO provisioned_member VALUES ('t', 'bob')",
     "OAuthStore.redeem_code": "UPDATE oauth_code SET key_id = NULL, client_id = 'agent'",
 }
 
@@ -182,12 +206,17 @@ def transaction(connection: sqlite3.Connection) -> Iterator[SqliteTransaction]:
     connection.execute("ROLLBACK")
 
 
+def prepare(transaction: SqliteTransaction, name: str) -> None:
+    """Change the store so that a method has something to change."""
+    for statement in filter(None, PREPARATIONS.get(name, "").split("; ")):
+        transaction.execute(statement)
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_change_has_its_entry(transaction: SqliteTransaction, name: str) -> None:
     """The entry is written by the transaction of the change, which fails without it."""
     kind, method = METHODS[name]
-    if name in PREPARATIONS:
-        transaction.execute(PREPARATIONS[name])
+    prepare(transaction, name)
     before, entries = _state(transaction), _entries(transaction)
     entry = noted(at(1))
 
@@ -201,8 +230,7 @@ def test_a_change_has_its_entry(transaction: SqliteTransaction, name: str) -> No
         change()
     transaction.execute("ROLLBACK")
     transaction.execute("BEGIN")
-    if name in PREPARATIONS:
-        transaction.execute(PREPARATIONS[name])
+    prepare(transaction, name)
     change()
     assert _state(transaction) != before
     added = [row for row in _entries(transaction) if row not in entries]

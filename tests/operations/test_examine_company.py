@@ -18,7 +18,7 @@ def examine(company: Company, claim: str = "groups", groups: tuple[str, ...] = (
     options = OidcOptions(
         issuer=ISSUER, client_id=CLIENT_ID, groups_claim=claim, allowed_groups=groups
     )
-    found = run(examine_company(company_rules(options), ISSUER, company, REDIRECT))
+    found = run(examine_company(company_rules(options, "sub"), ISSUER, company, REDIRECT))
     return [f"{one.severity.name} {one.meaning} {one.fix}" for one in found]
 
 

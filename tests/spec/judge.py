@@ -12,13 +12,14 @@ from tests.spec.inbox_shapes import ERROR
 from tests.spec.oauth_shapes import OAUTH_PATHS
 from tests.spec.provider_shapes import PROVIDER_ERRORS
 from tests.spec.routes import API, REFUSALS, ROUTES, Bodies, Body, Route
+from tests.spec.scim_shapes import SCIM_ERROR
 from tests.spec.shapes import Bytes
 
-PROVIDERS = "/providers/"
+PROVIDERS, SCIM = "/providers/", "/scim/"
 
 _WHOLE_NUMBER = re.compile(r"0|[1-9]\d*")
 _POSITIVE = re.compile(r"[1-9]\d*")
-_JSON = re.compile(r"application/json(; charset=utf-8)?")
+_JSON = re.compile(r"application/(json(; charset=utf-8)?|scim\+json)")
 
 
 class Judged(Protocol):
@@ -92,6 +93,8 @@ def _bodies(method: str, path: str, is_metered: bool, answer: Judged) -> Bodies 
     provider = path.removeprefix(PROVIDERS).partition("/")[0]
     if path.startswith(PROVIDERS) and provider in PROVIDER_ERRORS and answer.status >= 400:
         return PROVIDER_ERRORS[provider]
+    if path.startswith(SCIM) and answer.status >= 400:
+        return SCIM_ERROR
     if route is not None:
         return route.bodies.get(answer.status)
     elsewhere: Mapping[int, Bodies] = REFUSALS if is_metered else {}

@@ -76,6 +76,7 @@ from tests.spec.resources import (
     TEST_ADDRESS,
     UNDETERMINED,
 )
+from tests.spec.scim_shapes import SCIM_ROUTES
 from tests.spec.shapes import WORD, Bytes, Shape, record, shape
 from tests.spec.team_shapes import (
     DONE,
@@ -316,5 +317,6 @@ ROUTES: tuple[Route, ...] = (
     ),
     *(Route(method, path, False, bodies) for (method, path), bodies in _OPEN_ROUTES.items()),
     *(Route(method, path, False, bodies) for (method, path), bodies in PROVIDER_ROUTES.items()),
+    *(Route(method, path, False, bodies) for (method, path), bodies in SCIM_ROUTES.items()),
     *(Route(method, path, False, bodies) for (method, path), bodies in OAUTH_ROUTES.items()),
 )

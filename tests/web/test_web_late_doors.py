@@ -33,6 +33,7 @@ FIRST = {
     "token": "/token",
     "register": "/register",
     "revoke": "/revoke",
+    "scim": "/scim/v2/Users",
     "sign-in": "/sign-in",
     "docs": "/docs/missing",
 }

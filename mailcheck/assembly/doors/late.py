@@ -46,6 +46,13 @@ def open_providers(parts: WebParts) -> IResource:
     return build_providers(parts.daemon, parts.access, parts.addresses)
 
 
+def open_scim(parts: WebParts) -> IResource:
+    """Open SCIM 2.0 for the directory of a company."""
+    from mailcheck.assembly.doors.scim import build_scim
+
+    return build_scim(parts)
+
+
 def open_dashboard(parts: WebParts) -> "Dashboard":
     """Open the dashboard."""
     from mailcheck.assembly.doors.pages import build_dashboard
@@ -58,6 +65,7 @@ DOORS: Mapping[str, Callable[[WebParts], IResource]] = {
     "mailosaur": open_facades,
     "mailslurp": open_facades,
     "providers": open_providers,
+    "scim": open_scim,
     ".well-known": open_oauth,
     "token": open_oauth,
     "register": open_oauth,

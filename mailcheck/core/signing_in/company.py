@@ -30,21 +30,27 @@ class Identity(Struct, frozen=True):
     """A verified person: the issuer and the subject together never change.
 
     ``name`` is a proposal for the name of an account. ``groups`` are those of this sign-in.
+    ``external_id`` is the id of the person in the directory, or `None` if it is unknown.
     """
 
     issuer: str
     subject: str
     name: str = ""
+    external_id: str | None = None
     groups: tuple[str, ...] = ()
 
 
 class LinkedIdentity(Struct, frozen=True):
-    """An identity that signs in to an account."""
+    """An identity that signs in to an account.
+
+    ``external_id`` is the id of the person in the directory at the last sign-in.
+    """
 
     issuer: str
     subject: str
     account_id: AccountId
     linked_at: Instant
+    external_id: str | None = None
 
 
 class KnownPerson(Struct, frozen=True):
@@ -52,6 +58,13 @@ class KnownPerson(Struct, frozen=True):
 
     account: Account
     is_new: bool
+
+
+class ManagedPerson(Struct, frozen=True):
+    """The account of a person in the directory, and whether the directory has created it."""
+
+    account: Account
+    is_created: bool
 
 
 class GroupRole(Struct, frozen=True):

@@ -80,6 +80,7 @@ class CompanyRules(Struct, frozen=True):
     """How people of the company sign in. ``title`` is the name of the provider on pages.
 
     With ``allowed_groups``, only their members sign in. ``roles`` are the projects of groups.
+    ``id_claim`` is the claim with the id of a person in the directory.
     """
 
     client_id: str
@@ -90,6 +91,7 @@ class CompanyRules(Struct, frozen=True):
     allowed_groups: Sequence[str]
     roles: Sequence[GroupRole]
     creates_accounts: bool
+    id_claim: str
 
 
 class Beginning(Struct, frozen=True):
@@ -210,7 +212,8 @@ class CompanySignIn:
             if state.links_to:
                 if person is None or person.id != state.links_to:
                     raise SignInFailed(BEGUN_ELSEWHERE)
-                await self.link(person, identity.subject, Actor(person.name, client))
+                by = Actor(person.name, client)
+                await self.link(person, identity.subject, by, identity.external_id)
                 return Finished(None, state.path)
             account = await self._account_of(identity, client)
             if account.disabled_at is not None:
@@ -246,9 +249,16 @@ class CompanySignIn:
         joint = "&" if "?" in metadata.end_session_endpoint else "?"
         return f"{metadata.end_session_endpoint}{joint}{urlencode(query)}"
 
-    async def link(self, account: Account, subject: str, by: Actor = COMMAND_LINE) -> None:
+    async def link(
+        self,
+        account: Account,
+        subject: str,
+        by: Actor = COMMAND_LINE,
+        external_id: str | None = None,
+    ) -> None:
         """Let a person of the provider sign in to an existing account.
 
+        :param external_id: id of the person in the directory, if it is known.
         :raises InvalidParameter: the account is a project, or the subject is empty or too long.
         :raises IdentityTaken: the person signs in to another account.
         """
@@ -257,7 +267,8 @@ class CompanySignIn:
         if not 0 < len(subject) <= MAX_SUBJECT:
             problem = f"the subject must have 1 to {MAX_SUBJECT} characters"
             raise InvalidParameter("subject", f"{problem}; got {len(subject)}")
-        identity = LinkedIdentity(self._provider.issuer, subject, account.id, self._now())
+        issuer, now = self._provider.issuer, self._now()
+        identity = LinkedIdentity(issuer, subject, account.id, now, external_id)
         with self._audit.noting(Action.IDENTITY_LINKED, account.id, by, subject) as entry:
             await self._identities.link(identity, entry)
 
@@ -314,7 +325,10 @@ class CompanySignIn:
                 claims = {**more, **claims}
             groups = groups_in(found)
             self._explain_groups(claims, found, groups)
-        return Identity(expected, subject, _name_of(claims), groups)
+        external_id = claims.get(rules.id_claim)
+        if not isinstance(external_id, str) or not 0 < len(external_id) <= MAX_SUBJECT:
+            external_id = None
+        return Identity(expected, subject, _name_of(claims), external_id, groups)
 
     def _explain_groups(
         self, claims: Mapping[str, Any], found: object, groups: Sequence[str]
@@ -346,8 +360,16 @@ class CompanySignIn:
         if allowed and not set(allowed).intersection(identity.groups):
             raise SignInFailed("you are not in a group that may use this service")
         known = await self._identities.find_account(identity.issuer, identity.subject)
+        managed = await self._find_managed(identity, known)
         if known is not None:
+            await self._identities.note_external_id(
+                identity.issuer, identity.subject, identity.external_id
+            )
             return known
+        if managed is not None:
+            by = Actor("company account", client)
+            await self.link(managed, identity.subject, by, identity.external_id)
+            return managed
         if not self.rules.creates_accounts:
             raise SignInFailed(
                 "no account is linked to your company account: ask the operator of this service"
@@ -358,7 +380,11 @@ class CompanySignIn:
                 # Operators are created on the machine itself.
                 account = replace(draft, is_operator=False)
                 linked = LinkedIdentity(
-                    identity.issuer, identity.subject, account.id, account.created_at
+                    identity.issuer,
+                    identity.subject,
+                    account.id,
+                    account.created_at,
+                    identity.external_id,
                 )
                 by, detail = Actor(account.name, client), "company account"
                 with self._audit.noting(Action.ACCOUNT_CREATED, account.id, by, detail) as entry:
@@ -367,6 +393,28 @@ class CompanySignIn:
                 continue
             return found.account
         raise SignInFailed("no free name was found for your account: ask the operator")
+
+    async def _find_managed(self, identity: Identity, known: Account | None) -> Account | None:
+        """Return the account that the directory has created for a person, or `None`.
+
+        :param known: the account with which the person has signed in before.
+        :raises AccountDisabled: the person has left, as far as the directory knows.
+        :raises SignInFailed: the account was not created by the directory, so its owner has to link
+            it: the directory must not give it to somebody else.
+        """
+        if not identity.external_id:
+            return None
+        managed = await self._identities.find_managed(identity.external_id)
+        if managed is None:
+            return None
+        if managed.account.disabled_at is not None:
+            raise AccountDisabled("this account is disabled: ask the operator of this service")
+        if known is None and not managed.is_created:
+            raise SignInFailed(
+                f"the account {managed.account.name!r} is yours, and not linked: sign in with its "
+                "password, and link your company account on the page Account"
+            )
+        return managed.account
 
     def _names_for(self, proposed: str) -> list[str]:
         short = proposed[: MAX_NAME - 8]

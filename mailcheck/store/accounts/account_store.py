@@ -203,6 +203,44 @@ def insert_account(transaction: Transaction, account: Account) -> AccountNameTak
     return None
 
 
+def rename_account(
+    transaction: Transaction, account_id: AccountId, name: str, entry: AuditEntry
+) -> AccountNameTaken | None:
+    """Rename an account, and note it, in the transaction of a larger change.
+
+    :raises AccountNameTaken: another account has the name, or a similar one.
+    """
+    transaction.lock(ACCOUNTS_LOCK)
+    taken = _find_taken(transaction, name, account_id)
+    if taken is None:
+        transaction.execute("UPDATE account SET name = ? WHERE id = ?", (name, account_id))
+        write_entry(transaction, entry)
+    return taken
+
+
+def disable_account(transaction: Transaction, account_id: AccountId, entry: AuditEntry) -> bool:
+    """Disable an account as `AccountStore.disable` does, in the transaction of a larger change."""
+    transaction.execute("DELETE FROM dashboard_session WHERE account_id = ?", (account_id,))
+    if not transaction.execute(
+        "UPDATE account SET disabled_at = ? WHERE id = ? AND disabled_at IS NULL",
+        (entry.happened_at, account_id),
+    ):
+        return False
+    write_entry(transaction, entry)
+    return True
+
+
+def enable_account(transaction: Transaction, account_id: AccountId, entry: AuditEntry) -> bool:
+    """Enable an account as `AccountStore.enable` does, in the transaction of a larger change."""
+    if not transaction.execute(
+        "UPDATE account SET disabled_at = NULL WHERE id = ? AND disabled_at IS NOT NULL",
+        (account_id,),
+    ):
+        return False
+    write_entry(transaction, entry)
+    return True
+
+
 _ACCOUNT = f"SELECT {ACCOUNT_COLUMNS} FROM {ACCOUNT_TABLES}"
 
 FIRST_ACCOUNT = ""
@@ -342,12 +380,7 @@ class AccountStore(Store):
 
         :raises AccountNameTaken: another account has the name, or a similar one.
         """
-        transaction.lock(ACCOUNTS_LOCK)
-        taken = _find_taken(transaction, name, account_id)
-        if taken is None:
-            transaction.execute("UPDATE account SET name = ? WHERE id = ?", (name, account_id))
-            write_entry(transaction, entry)
-        return taken
+        return rename_account(transaction, account_id, name, entry)
 
     @write
     def set_limits(
@@ -377,25 +410,12 @@ class AccountStore(Store):
     @write
     def disable(self, transaction: Transaction, account_id: AccountId, entry: AuditEntry) -> bool:
         """Disable an account and end its sessions; return false if it is disabled already."""
-        transaction.execute("DELETE FROM dashboard_session WHERE account_id = ?", (account_id,))
-        if not transaction.execute(
-            "UPDATE account SET disabled_at = ? WHERE id = ? AND disabled_at IS NULL",
-            (entry.happened_at, account_id),
-        ):
-            return False
-        write_entry(transaction, entry)
-        return True
+        return disable_account(transaction, account_id, entry)
 
     @write
     def enable(self, transaction: Transaction, account_id: AccountId, entry: AuditEntry) -> bool:
         """Enable a disabled account; return false if it is not disabled."""
-        if not transaction.execute(
-            "UPDATE account SET disabled_at = NULL WHERE id = ? AND disabled_at IS NOT NULL",
-            (account_id,),
-        ):
-            return False
-        write_entry(transaction, entry)
-        return True
+        return enable_account(transaction, account_id, entry)
 
     @write
     def add_key(

@@ -9,7 +9,7 @@ from mailcheck.core.audit import AuditEntry
 from mailcheck.core.errors import AccountNameTaken, IdentityTaken
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
-from mailcheck.core.signing_in.company import KnownPerson, LinkedIdentity
+from mailcheck.core.signing_in.company import KnownPerson, LinkedIdentity, ManagedPerson
 from mailcheck.ports.engine import Transaction, Value
 from mailcheck.store.accounts.account_store import (
     ACCOUNT_COLUMNS,
@@ -73,6 +73,27 @@ class IdentityStore(Store):
         insert(transaction, "linked_identity", [asdict(identity)])
         write_entry(transaction, entry)
         return None
+
+    @write
+    def note_external_id(
+        self, transaction: Transaction, issuer: str, subject: str, external_id: str | None
+    ) -> None:
+        """Record the id that a person who signs in has in the directory."""
+        transaction.execute(
+            "UPDATE linked_identity SET external_id = ? WHERE issuer = ? AND subject = ?",
+            (external_id, issuer, subject),
+        )
+
+    @read
+    def find_managed(self, transaction: Transaction, external_id: str) -> ManagedPerson | None:
+        """Return the account that the directory manages under an id, or `None`."""
+        row = transaction.row(
+            f"SELECT {ACCOUNT_COLUMNS}, provisioned_user.is_created FROM {ACCOUNT_TABLES} "
+            "JOIN provisioned_user ON provisioned_user.account_id = account.id "
+            "WHERE provisioned_user.external_id = ?",
+            (external_id,),
+        )
+        return None if row is None else ManagedPerson(value_of(Account, row), bool(row.is_created))
 
     @write
     def unlink(self, transaction: Transaction, account_id: AccountId, entry: AuditEntry) -> bool:

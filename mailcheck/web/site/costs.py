@@ -44,6 +44,10 @@ certificate."""
 AUDITED = Cost(rows=2, octets=4096)
 """Changes that the audit log records: its entries are bounded for each account."""
 
+PROVISIONED = Cost(rows=2_000, octets=1_000_000)
+"""Changes of a directory, which needs a key of the operator: an account with its inbox, or a group
+with all of its members and their roles."""
+
 PROJECT = Cost(rows=4, octets=4096)
 """A project: a person owns a bounded number."""
 

@@ -13,6 +13,12 @@ from msgspec import Struct, field
 from mailcheck.core import errors
 from mailcheck.core.errors import ExpectedFailure, LimitExceeded, nearest
 from mailcheck.core.oauth.grants import OAuthRefused
+from mailcheck.core.signing_in.provisioning import (
+    AlreadyProvisioned,
+    ChangedMeanwhile,
+    ProvisionedNotFound,
+    ProvisioningRefused,
+)
 from mailcheck.operations.incidents import public_failure
 
 BAD_REQUEST = 400
@@ -139,6 +145,7 @@ STATUSES: Mapping[type[ExpectedFailure], int] = {
     errors.ReportRefused: BAD_REQUEST,
     errors.RecipientUnknown: BAD_REQUEST,
     OAuthRefused: BAD_REQUEST,
+    ProvisioningRefused: BAD_REQUEST,
     errors.InvalidCredentials: UNAUTHORIZED,
     errors.NotPermitted: FORBIDDEN,
     errors.ReleaseOff: FORBIDDEN,
@@ -165,9 +172,12 @@ STATUSES: Mapping[type[ExpectedFailure], int] = {
     errors.InvitationNotFound: NOT_FOUND,
     errors.ReportNotFound: NOT_FOUND,
     errors.ClientNotFound: NOT_FOUND,
+    ProvisionedNotFound: NOT_FOUND,
     PathUnknown: NOT_FOUND,
     errors.AccountNameTaken: CONFLICT,
     errors.IdentityTaken: CONFLICT,
+    AlreadyProvisioned: CONFLICT,
+    ChangedMeanwhile: CONFLICT,
     errors.AccountIsOperator: CONFLICT,
     errors.InboxDisabled: CONFLICT,
     errors.OnlyOwner: CONFLICT,
