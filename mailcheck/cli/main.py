@@ -228,6 +228,11 @@ GROUPS: Mapping[str, Mapping[str, CommandRow]] = {
             "watch_commands:add_watch_commands",
             ("mailcheck watch add example.com 192.0.2.25", "mailcheck watch list"),
         ),
+        "beat": CommandRow(
+            "mail expected on a schedule: add, list, show, remove, send",
+            "beat_commands:add_beat_commands",
+            ("mailcheck beat add backup --at 06:00 --zone Europe/Berlin", "mailcheck beat list"),
+        ),
     },
     "reports of receivers": {
         "dmarc": CommandRow(

@@ -173,7 +173,7 @@ def _send(
     """Submit the mail to the recipients of the command line and of the mail."""
     if not (options.has_dots or "i" in options.set):
         data = _until_dot(data)
-    domain = _own_domain()
+    domain = own_domain()
     fields, body = _split(data)
     texts = list(options.recipients)
     if options.from_fields:
@@ -190,7 +190,7 @@ def _send(
         if not address.isprintable():
             console.print_note(f"sendmail: {address!r} is not an address")
             return os.EX_DATAERR
-    message = b"\r\n".join([*_complete(fields, sender, options.name, domain), b"", body])
+    message = b"\r\n".join([*complete_fields(fields, sender, options.name, domain), b"", body])
     with _log_in(server, key) as smtp:
         extensions = _mail_options(message, sender, *recipients)
         refused = smtp.sendmail(sender, list(recipients), message, extensions)
@@ -248,7 +248,7 @@ def _qualify(address: str, domain: str) -> str:
     return address if "@" in address else f"{address}@{domain}"
 
 
-def _own_domain() -> str:
+def own_domain() -> str:
     """Return the domain of addresses of this machine."""
     try:
         name = MAIL_NAME.read_text("utf-8").strip()
@@ -262,6 +262,11 @@ def _sender(given: str | None, domain: str) -> str:
     if given is not None:
         address = next(_addresses([given]), "")
         return _qualify(address, domain) if address else ""
+    return user_address(domain)
+
+
+def user_address(domain: str) -> str:
+    """Return the address of the user of this process in a domain."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a container runs as a user without a name
@@ -269,7 +274,7 @@ def _sender(given: str | None, domain: str) -> str:
     return f"{user}@{domain}"
 
 
-def _complete(fields: Sequence[bytes], sender: str, name: str, domain: str) -> list[bytes]:
+def complete_fields(fields: Sequence[bytes], sender: str, name: str, domain: str) -> list[bytes]:
     """Return the fields without Bcc. Missing ones are added as a mail server does."""
     kept = [field for field in fields if _name(field) not in REMOVED_FIELDS]
     names = {_name(field) for field in kept}

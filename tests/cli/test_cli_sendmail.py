@@ -228,3 +228,12 @@ def test_smtp_on_standard_input(daemon: Daemon, tmp_path: Path) -> None:
     assert "250-8BITMIME" in done.stdout
     (mail,) = received(daemon)
     assert mail["text"].strip() == ".two dots"
+
+
+def test_a_beat_over_smtp(daemon: Daemon) -> None:
+    """``mailcheck beat send`` gives the mail of a heartbeat to a mail server by SMTP."""
+    made = daemon.post("/heartbeats", b'{"name": "relay", "everyMinutes": 60}').json
+    server = f"{HOST}:{daemon.smtp_port}"
+    assert run_command("beat", "send", made["address"], "--server", server).status == 0
+    (mail,) = daemon.get("/inbox/messages?tag=beat.relay").json["messages"]
+    assert mail["subject"].startswith("Heartbeat relay of ")

@@ -49,6 +49,7 @@ TOOLS = [
     "wait_for_test",
     "list_watches",
     "get_watch",
+    "get_heartbeats",
 ]
 
 PYTHON_2 = [str(HOME / "python-sdk-2" / "bin" / "python"), str(DRIVERS / "python_sdk_2.py")]

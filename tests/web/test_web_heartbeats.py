@@ -50,6 +50,11 @@ class Beating:
         self.house.pass_time(0)
         return self.ask("GET", "/heartbeats/backup")
 
+    def close(self) -> None:
+        """Stop the runner, and close the house."""
+        run(self.runner.stop())
+        self.scored.close()
+
     def until(self, instant: str) -> float:
         """Return the seconds from now until an instant."""
         return (parse_instant(instant) - self.house.assembly.runtime.now()) / SECOND
@@ -60,8 +65,7 @@ def beating() -> Iterator[Beating]:
     """A house without heartbeats."""
     beating = Beating()
     yield beating
-    run(beating.runner.stop())
-    beating.scored.close()
+    beating.close()
 
 
 def test_a_heartbeat_is_met_missed_and_back(beating: Beating) -> None:

@@ -55,6 +55,6 @@ def build_tools(daemon: Daemon) -> Sequence[Tool[Any]]:
         ).tools(),
         *ReportTools(daemon.reports.operations, turns).tools(),
         *DeliverabilityTools(daemon.tests.operations, domain).tools(),
-        *WatchTools(daemon.watches.keep).tools(),
+        *WatchTools(daemon.watches.keep, daemon.watches.heartbeats).tools(),
         *AppTools(daemon.inbox.read, show, daemon.tests.operations, domain).tools(),
     ]

@@ -23,6 +23,12 @@ from mailcheck.api.mcp.domains import (
     render_reports,
     render_watches,
 )
+from mailcheck.api.mcp.heartbeats import (
+    GetHeartbeatsArguments,
+    HeartbeatsResult,
+    render_all_heartbeats,
+    render_one_heartbeat,
+)
 from mailcheck.api.requests.checks import DEFAULT_REPORT_DAYS, BlocklistRequest, MxRequest
 from mailcheck.api.requests.fields import LARGEST_PAGE
 from mailcheck.api.requests.parsing import NoParameters
@@ -36,6 +42,7 @@ from mailcheck.core.rights import Scope
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.dns_evaluation import DEADLINE
 from mailcheck.operations.domains.compute_reputation import ReputationQuery
+from mailcheck.operations.domains.watches.manage_heartbeats import ManageHeartbeats
 from mailcheck.operations.domains.watches.manage_watches import ManageWatches
 from mailcheck.operations.reports.all_operations import ReportOperations
 from mailcheck.operations.semaphores import CheckSlots
@@ -67,6 +74,8 @@ GET_REPORTS = (
 )
 
 LIST_WATCHES = "List watched domains and addresses, how many problems each has, and open alerts."
+
+GET_HEARTBEATS = "List mail that is expected on a schedule, or show one: late, missing, and scores."
 
 GET_WATCH = "Get the problems, open alerts and recent changes of a watched domain or address."
 
@@ -219,6 +228,7 @@ class WatchTools(Struct, frozen=True, eq=False):
     """Tools that parse arguments, call an operation and render its result."""
 
     watches: ManageWatches
+    heartbeats: ManageHeartbeats
 
     def tools(self) -> list[Tool[Any]]:
         """List the tools."""
@@ -243,6 +253,16 @@ class WatchTools(Struct, frozen=True, eq=False):
                 output=WatchResult,
                 handle=self.get_watch,
             ),
+            Tool(
+                "get_heartbeats",
+                (Scope.WATCHES,),
+                costs.FREE,
+                "Get heartbeats",
+                GET_HEARTBEATS,
+                request=GetHeartbeatsArguments,
+                output=HeartbeatsResult,
+                handle=self.get_heartbeats,
+            ),
         ]
 
     async def list_watches(self, call: ToolCall[NoParameters]) -> ToolResult:
@@ -260,3 +280,13 @@ class WatchTools(Struct, frozen=True, eq=False):
         _, history = await self.watches.history(account_id, watch_id)
         shape = render_one(shown, history, call.received_at)
         return as_fenced_json(shape, call.fence)
+
+    async def get_heartbeats(self, call: ToolCall[GetHeartbeatsArguments]) -> ToolResult:
+        """List the account's heartbeats, or show one."""
+        account_id, name = call.caller.account_id, call.request.name
+        if name is not None:
+            shown = await self.heartbeats.show(account_id, name)
+            return as_fenced_json(render_one_heartbeat(shown), call.fence)
+        found = await self.heartbeats.all(account_id)
+        alerts = await self.heartbeats.open_alerts(account_id)
+        return as_fenced_json(render_all_heartbeats(found, alerts), call.fence)

@@ -8,7 +8,7 @@ from twisted.internet.defer import Deferred, succeed
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from tests.fakes.memory_zone import MemoryZone, Records
-from tests.house import config_in_memory
+from tests.house import config_in_memory, run
 from tests.table import rows
 from tests.web.checking import GOOD, checking_house, zone_with
 from tests.web.mcp.agent import HANDSHAKE, STATELESS, Agent
@@ -156,6 +156,31 @@ def test_watches_agree_with_rest() -> None:
         assert "DMARC" in shown["openAlerts"][0]["sentence"]
         assert shown["problems"] == agent.house.get(path).json["problems"]
         assert "no such watch" in agent.fail("get_watch", watchId="nothing")
+
+
+def test_heartbeats() -> None:
+    """The list has states and open alerts as REST has them; a named one has its mails."""
+    with agent_over(zone_with({})) as agent:
+        house, runner = agent.house, agent.house.assembly.watches.beats
+        body = b'{"name": "backup", "everyMinutes": 60}'
+        made = house.ask("POST", "/heartbeats", data=body).answer().json
+        run(runner.start())
+        house.pass_time(3_600)
+        house.receive(made["address"])
+        run(runner.poll())
+        house.pass_time(0)
+        assert agent.use("get_heartbeats")["summary"] == "1 heartbeats, 0 with problems"
+        for _ in range(70):
+            house.pass_time(80)
+            run(runner.poll())
+        listed, rest = agent.use("get_heartbeats"), house.get("/heartbeats").json
+        assert listed["summary"] == "1 heartbeats, 1 with problems"
+        assert listed["heartbeats"][0]["state"] == rest["heartbeats"][0]["state"] == "late"
+        assert listed["openAlerts"][0]["sentence"] == rest["openAlerts"][0]["sentence"]
+        shown = agent.use("get_heartbeats", name="backup")
+        assert (shown["address"], len(shown["beats"])) == (made["address"], 1)
+        assert "no such heartbeat" in agent.fail("get_heartbeats", name="nothing")
+        run(runner.stop())
 
 
 def test_check_domain_has_the_problems_without_points() -> None:

@@ -30,8 +30,11 @@ def listed(agent: Agent, query: str = "") -> list[str]:
         ("?tools=inbox", INBOX_TOOLS),
         ("?tools=tests", ["generate_test", "wait_for_test"]),
         ("?tools=domains", ["check_domain", "check_mx", "check_blocklists", "get_reports"]),
-        ("?tools=watches,new_address", ["new_address", "list_watches", "get_watch"]),
-        ("?tools=watches&tools=check_mx,%20extract", ["extract", "check_mx", *NAMES[-2:]]),
+        (
+            "?tools=watches,new_address",
+            ["new_address", "list_watches", "get_watch", "get_heartbeats"],
+        ),
+        ("?tools=watches&tools=check_mx,%20extract", ["extract", "check_mx", *NAMES[-3:]]),
     ],
 )
 def test_a_url_chooses_tools(house: House, query: str, names: list[str]) -> None:
@@ -62,7 +65,7 @@ def test_unknown_words_are_an_error(house: House, word: str) -> None:
     ("scopes", "names"),
     [
         ({Scope.INBOX_READ}, [name for name in INBOX_TOOLS if name != "delete_message"]),
-        ({Scope.TESTS, Scope.WATCHES}, NAMES[-4:]),
+        ({Scope.TESTS, Scope.WATCHES}, NAMES[-5:]),
         ({Scope.WEBHOOKS}, []),
         (set(Scope), NAMES),
     ],

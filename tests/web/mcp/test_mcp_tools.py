@@ -31,6 +31,7 @@ NAMES = [
     "wait_for_test",
     "list_watches",
     "get_watch",
+    "get_heartbeats",
 ]
 
 

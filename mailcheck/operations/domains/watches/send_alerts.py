@@ -11,7 +11,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from msgspec import Struct
 from twisted.logger import Logger
 
-from mailcheck.core.domains.watches import ALERT_FIELD, ALERT_TAG, Alert, receiver_key
+from mailcheck.core.domains.watches import (
+    ALERT_FIELD,
+    ALERT_TAG,
+    Alert,
+    WatchKind,
+    receiver_key,
+)
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import new_short_id
 from mailcheck.core.instants import SECOND, Instant, describe_duration, format_instant
@@ -27,6 +33,9 @@ TELL_INTERVAL = 10.0
 
 PAUSE = 300.0
 """Minimum seconds between two mails to the same receivers. Alerts of that time form one digest."""
+
+PAUSE_OF_HEARTBEATS = 30.0
+"""The same for alerts of heartbeats, which are sent within a minute."""
 
 AT_ONCE = 1_000
 """Maximum number of alerts handled in one round, oldest first."""
@@ -91,7 +100,10 @@ class SendAlerts:
         for alert in await self._store.pending_alerts(AT_ONCE):
             urls = receivers_for(alert.alert_to, alert.alert.severity)
             to = alert.mailbox_name, tuple(sorted(map(receiver_key, urls)))
-            if to not in self._sent_at and not (alert.quiet and alert.quiet.holds(self._now())):
+            is_of_heartbeat = alert.alert.kind is WatchKind.HEARTBEAT
+            pause = PAUSE_OF_HEARTBEATS if is_of_heartbeat else PAUSE
+            is_paused = now - self._sent_at.get(to, -PAUSE) < pause
+            if not is_paused and not (alert.quiet and alert.quiet.holds(self._now())):
                 mails.setdefault(to, []).append(alert.alert)
         for to, alerts in mails.items():
             sent = alerts[:MOST_IN_MAIL]

@@ -1,0 +1,95 @@
+"""Heartbeats for agents: their states, open alerts and newest mails."""
+
+from typing import Annotated
+
+from mailcheck.api.domains.heartbeats import (
+    BeatShape,
+    HeartbeatWithBeats,
+    render_heartbeat_details,
+    render_heartbeats,
+)
+from mailcheck.api.mcp.domains import OpenAlert
+from mailcheck.api.mcp.untrusted import PUBLISHED_NOTICE, Summarized, defuse
+from mailcheck.api.requests.fields import NAME
+from mailcheck.api.requests.parsing import Description, Request
+from mailcheck.api.shapes import ABSENT, Absent, Shape, Timestamp, doc, fields_of
+from mailcheck.core.domains import watches
+from mailcheck.core.domains.heartbeats import BeatVerdict, HeartbeatState
+from mailcheck.operations.domains.watches import manage_heartbeats
+from mailcheck.operations.domains.watches.manage_heartbeats import HeartbeatDetails
+
+NEWEST_BEATS = 10
+"""Maximum number of mails of a heartbeat in a result, the newest."""
+
+
+class GetHeartbeatsArguments(Request, frozen=True, kw_only=True):
+    """Arguments of ``get_heartbeats``."""
+
+    name: Annotated[Annotated[str, NAME] | None, Description(brief="omit to list all")] = None
+
+
+class ListedHeartbeat(Shape):
+    """A heartbeat in a list."""
+
+    name: str
+    state: HeartbeatState
+    schedule: str
+    last_at: Timestamp | None
+    due_at: Timestamp | None
+
+
+class BeatForAgents(Shape):
+    """A mail to a heartbeat."""
+
+    at: Timestamp
+    verdict: BeatVerdict
+    late_seconds: int | None
+    score: float | None
+
+
+class HeartbeatsResult(Summarized):
+    """The heartbeats of an account with their open alerts; of a named one, its newest mails."""
+
+    heartbeats: tuple[ListedHeartbeat, ...]
+    open_alerts: tuple[OpenAlert, ...] | Absent = ABSENT
+    address: Annotated[str | Absent, doc("address of the named heartbeat")] = ABSENT
+    beats: Annotated[tuple[BeatForAgents, ...] | Absent, doc("newest first")] = ABSENT
+
+
+def render_all_heartbeats(
+    found: list[manage_heartbeats.Heartbeat], alerts: list[watches.Alert]
+) -> HeartbeatsResult:
+    """Render the heartbeats of an account."""
+    shape = render_heartbeats(found, alerts)
+    bad = sum(not one.is_well for one in found)
+    return defuse(
+        HeartbeatsResult(
+            PUBLISHED_NOTICE,
+            f"{len(found)} heartbeats, {bad} with problems",
+            tuple(ListedHeartbeat(**fields_of(one, ListedHeartbeat)) for one in shape.heartbeats),
+            tuple(OpenAlert(**fields_of(one, OpenAlert)) for one in shape.open_alerts) or ABSENT,
+        )
+    )
+
+
+def render_one_heartbeat(shown: HeartbeatDetails) -> HeartbeatsResult:
+    """Render one heartbeat."""
+    shape = render_heartbeat_details(shown)
+    alerts = [alert for alert in shape.alerts if alert.ended_at is None]
+    return defuse(
+        HeartbeatsResult(
+            PUBLISHED_NOTICE,
+            f"heartbeat {shape.name}: {shape.state.value}, {len(alerts)} open alerts",
+            (ListedHeartbeat(**fields_of(shape, ListedHeartbeat)),),
+            tuple(OpenAlert(**fields_of(one, OpenAlert)) for one in alerts) or ABSENT,
+            shape.address,
+            _beats(shape) or ABSENT,
+        )
+    )
+
+
+def _beats(shape: HeartbeatWithBeats) -> tuple[BeatForAgents, ...]:
+    def beat(one: BeatShape) -> BeatForAgents:
+        return BeatForAgents(**fields_of(one, BeatForAgents))
+
+    return tuple(map(beat, shape.beats[:NEWEST_BEATS]))
