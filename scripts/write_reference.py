@@ -7,7 +7,7 @@ are out of date.
 import argparse
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from html import unescape
 from itertools import groupby
 from pathlib import Path
@@ -32,6 +32,19 @@ from mailcheck.checks.weights import LISTING_TIERS, MEASURED, QUALITY_AREAS
 from mailcheck.cli.main import COMMANDS, make_parser
 from mailcheck.config.options import Config, NamedOption, options_of
 from mailcheck.config.reading import FILE_SUFFIX, variable_name
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.inbound import (
+    InboundDeliveryId,
+    InboundFault,
+    InboundFormat,
+    InboundMail,
+    InboundMailId,
+    InboundMoment,
+    InboundRoute,
+    InboundRouteId,
+    WriteInboundRequest,
+)
+from mailcheck.core.instants import parse_instant
 from mailcheck.core.memory.instruments import Kind
 from mailcheck.core.projects import ROLE_TEXTS
 from mailcheck.core.rights import SCOPE_TEXTS, Scope
@@ -39,8 +52,10 @@ from mailcheck.web.api.description import ApiDescription
 from mailcheck.web.dashboard.api_reference.view import describe_bounds, describe_type, list_fields
 from mailcheck.web.dashboard.snippets import write_snippets
 from mailcheck.web.mcp.protocol_modes import Extension
+from mailcheck.web.providers.bodies import read_form
 from mailcheck.web.providers.catalogue import PROVIDERS
-from mailcheck.web.providers.provider import MEANINGS, Provider, Support
+from mailcheck.web.providers.inbound.catalogue import LARGEST, FormatRow, format_rows
+from mailcheck.web.providers.provider import MEANINGS, Posting, Provider, Support
 from mailcheck.web.site.likeness import Like
 from tests.docs.blocks import list_pages, read_blocks, with_snippets
 from tests.house import House, config_in_memory
@@ -644,6 +659,176 @@ def _write_provider(name: str, parts: Sequence[Provider]) -> Iterator[str]:
         yield table(("Error", "Status", "Code"), errors)
 
 
+_EXAMPLE_MAIL = "\r\n".join(
+    (
+        "From: Ana <ana@sender.example>",
+        "To: Support <support+9@app.example>",
+        "Subject: Re: Invoice 9",
+        "Date: Sun, 29 Nov 2026 09:00:00 +0000",
+        "Message-ID: <m1@sender.example>",
+        "In-Reply-To: <m0@app.example>",
+        'Content-Type: multipart/mixed; boundary="b"',
+        "",
+        "--b",
+        "Content-Type: text/plain; charset=utf-8",
+        "",
+        "Paid.",
+        "",
+        "> When?",
+        "--b",
+        "Content-Type: image/png",
+        "Content-Disposition: inline; filename=dot.png",
+        "Content-ID: <dot>",
+        "Content-Transfer-Encoding: base64",
+        "",
+        "iVBORw0KGgo=",
+        "--b--",
+        "",
+    )
+).encode()
+
+_LONGEST_EXAMPLE = 120
+"""Maximum number of characters of a value in an example."""
+
+
+def write_inbound_formats() -> str:
+    """Return the page of the formats of inbound routes."""
+    rows = format_rows("http://127.0.0.1:8080/providers")
+    behaviour = [
+        (
+            code(name.value),
+            cell(row.title),
+            "recipient" if row.provider.is_per_recipient else "mail",
+            _statuses(row.provider.final),
+            _schedule(row.provider.schedule),
+            f"{row.provider.seconds:g} s",
+            _limit(row.provider.most_octets),
+        )
+        for name, row in rows.items()
+    ]
+    words = (
+        "What an application gets from a route of each format, and what its answers cause."
+        " A status from 200 to 299 ends a delivery. All statuses are retried that are not in the"
+        " column *Final*, and so is a missing answer. The schedule is that of the provider, divided"
+        " by the `speed` of the route. Resend, SNS, Mailtrap and Rails document their time-outs;"
+        " the others are ours.\n"
+    )
+    heads = ("Format", "Product", "A request for each", "Final", "Retries", "Time-out", "Limit")
+    return page(
+        "Formats of inbound mail",
+        "`mailcheck/web/providers/inbound/`",
+        words,
+        table(heads, behaviour),
+        *(section for name, row in rows.items() for section in _write_format(name, row)),
+    )
+
+
+def _write_format(name: InboundFormat, row: FormatRow) -> Iterator[str]:
+    faults = ", ".join(code(fault.value) for fault in InboundFault if fault in row.provider.faults)
+    notes = "".join(f"* {note}\n" for note in row.notes)
+    yield (
+        f"## {row.title}\n\nFormat: {code(name.value)}. Faults: {faults}.\n\n"
+        f"Authentication: {row.authentication}.\n\n{notes}"
+    )
+    if row.provider.write is not None:
+        yield _write_example(row.provider.write, name)
+
+
+def _write_example(write: WriteInboundRequest, name: InboundFormat) -> str:
+    """Return the body of a request with short values."""
+    at = parse_instant("2026-11-29T09:00:01Z")
+    mail = InboundMail(
+        InboundMailId("019ac8f0-1234-7abc-8def-0123456789ab"),
+        AccountId(""),
+        "bounce@sender.example",
+        ("support+9@app.example",),
+        _EXAMPLE_MAIL,
+        at,
+    )
+    route = InboundRoute(
+        InboundRouteId("abcdefghijklm"),
+        AccountId(""),
+        "",
+        "support*@app.example",
+        name,
+        "http://127.0.0.1:3000/inbound",
+        "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX",
+        at,
+    )
+    moment = InboundMoment(InboundDeliveryId("019ac8f0-1234-7abc-8def-00000000d001"), at)
+    request = write(mail, route, moment)
+    kind = dict(request.headers)["Content-Type"]
+    if "json" in kind or kind.startswith("text/plain"):
+        value = _shortened(json.loads(request.body))
+        body, language = json.dumps(value, indent=2, ensure_ascii=False), "json"
+    elif kind == "message/rfc822":
+        body, language = request.body.decode().replace("\r\n", "\n"), "text"
+    else:
+        body, language = "\n".join(_form_lines(kind, request.body)), "text"
+    return f"`POST {request.url}`, `Content-Type: {kind}`\n\n```{language}\n{body}\n```\n"
+
+
+def _shortened(value: Any) -> Any:
+    """Return a JSON value with long texts cut."""
+    if isinstance(value, dict):
+        return {key: _shortened(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_shortened(one) for one in value]
+    if isinstance(value, str) and len(value) > _LONGEST_EXAMPLE:
+        return f"{value[:_LONGEST_EXAMPLE]}..."
+    return value
+
+
+def _form_lines(kind: str, body: bytes) -> Iterator[str]:
+    """Yield the fields of a form in lines, with the names and sizes of files."""
+    form = read_form(Posting("POST", "", {"content-type": kind}, body))
+    for name, value in form.fields:
+        line = " ".join(value.split())
+        shown = f"{line[:_LONGEST_EXAMPLE]}..." if len(line) > _LONGEST_EXAMPLE else line
+        yield f"{name} = {shown}"
+    for file in form.files:
+        yield f"{file.name} = {file.filename} ({file.content_type}, {len(file.data)} bytes)"
+
+
+def _statuses(found: Collection[int | None]) -> str:
+    """Return statuses as ranges."""
+    numbers = sorted(status for status in found if status is not None)
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and ranges[-1][-1] == number - 1:
+            ranges[-1] = [ranges[-1][0], number]
+        else:
+            ranges.append([number])
+    shown = ["-".join(map(str, one)) for one in ranges]
+    return ", ".join([*shown, *(["no answer"] if None in found else [])])
+
+
+def _schedule(seconds: Sequence[int]) -> str:
+    """Return the intervals of retries, equal ones together."""
+    if not seconds:
+        return "none"
+    groups = [(interval, len(list(same))) for interval, same in groupby(seconds)]
+    shown = ", ".join(
+        f"{_interval(interval)}{f' ({count} times)' if count > 1 else ''}"
+        for interval, count in groups
+    )
+    return f"{len(seconds)}: after {shown}"
+
+
+def _interval(seconds: int) -> str:
+    for unit, name in ((3_600, "h"), (60, "min")):
+        if seconds % unit == 0:
+            return f"{seconds // unit} {name}"
+    return f"{seconds} s"
+
+
+def _limit(octets: int) -> str:
+    if octets == LARGEST:
+        return "not documented"
+    unit, name = (1_048_576, "MiB") if octets >= 1_048_576 else (1_024, "KiB")
+    return f"{octets // unit} {name}"
+
+
 def write_facades() -> str:
     """Return the page of the APIs of other mail testers."""
     sections = []
@@ -766,6 +951,7 @@ def write_pages() -> dict[str, str]:
         "sending-services.md": write_sending_services(),
         "receiver-replies.md": write_receiver_replies(),
         "providers.md": write_providers(),
+        "inbound-formats.md": write_inbound_formats(),
         "compatible.md": write_facades(),
         "clients.md": write_clients(),
     }

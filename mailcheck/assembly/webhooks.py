@@ -28,6 +28,7 @@ from mailcheck.operations.domains.watches.manage_watches import AlertReceivers
 from mailcheck.operations.domains.watches.send_alerts import MailHead, write_external_mail
 from mailcheck.operations.inbound.all_operations import InboundOperations
 from mailcheck.operations.inbound.deliver_mail import INBOUND_RENEWAL, DeliverInbound
+from mailcheck.operations.inbound.fetch_mail import FetchInbound
 from mailcheck.operations.inbound.manage_routes import ManageRoutes
 from mailcheck.operations.inbound.read_attempts import ReadInbound
 from mailcheck.operations.inbound.send_mail import SendInbound
@@ -158,6 +159,7 @@ class InboundParts(Struct, frozen=True):
     operations: InboundOperations
     deliver: DeliverInbound
     retention: InboundRetention
+    fetch: FetchInbound
 
 
 def build_inbound(
@@ -230,7 +232,7 @@ def build_inbound(
         read=read,
     )
     retention = InboundRetention(store, clock_and_randomness.expiry_now)
-    return InboundParts(operations, deliver, retention)
+    return InboundParts(operations, deliver, retention, FetchInbound(store))
 
 
 def verdicts_of(found: Authentication) -> Verdicts:

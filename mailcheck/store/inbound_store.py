@@ -435,6 +435,59 @@ class InboundStore(Store):
         )
         return None if row is None else _mail_of(row)
 
+    @read
+    def find_routed(
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        route_ids: Sequence[InboundRouteId],
+        ids: tuple[str, str],
+    ) -> tuple[InboundRouteId, StoredInboundMail] | None:
+        """Return the first mail of some routes with an id between two, and one of its routes."""
+        if not route_ids:
+            return None
+        marks = ", ".join("?" * len(route_ids))
+        found = transaction.row(
+            "SELECT mail_id, route_id FROM inbound_delivery WHERE account_id = ? "
+            f"AND mail_id BETWEEN ? AND ? AND route_id IN ({marks}) ORDER BY mail_id LIMIT 1",
+            (account_id, *ids, *route_ids),
+        )
+        if found is None:
+            return None
+        row = transaction.row(f"{_MAIL} WHERE inbound_mail.id = ?", (found.mail_id,))
+        return None if row is None else (InboundRouteId(found.route_id), _mail_of(row))
+
+    @read
+    def routed_ids(
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        route_ids: Sequence[InboundRouteId],
+        limit: int,
+        after: str,
+        before: str,
+    ) -> list[str]:
+        """Return ids of mails of some routes, newest first.
+
+        :param after: only older mails than this one; empty for all.
+        :param before: only newer mails than this one; empty for all. Without ``after``, those next
+            to it.
+        """
+        if not route_ids:
+            return []
+        marks = ", ".join("?" * len(route_ids))
+        bounds = {"mail_id < ?": after, "mail_id > ?": before}
+        conditions = "".join(f" AND {text}" for text, value in bounds.items() if value)
+        is_upward = bool(before and not after)
+        rows = transaction.rows(
+            "SELECT DISTINCT mail_id FROM inbound_delivery WHERE account_id = ? "
+            f"AND mail_id IS NOT NULL AND route_id IN ({marks}){conditions} "
+            f"ORDER BY mail_id {'ASC' if is_upward else 'DESC'} LIMIT ?",
+            (account_id, *route_ids, *filter(None, bounds.values()), limit),
+        )
+        ids = [str(row.mail_id) for row in rows]
+        return ids[::-1] if is_upward else ids
+
     @write
     def set_verdicts(
         self, transaction: Transaction, mail_id: InboundMailId, verdicts: Verdicts

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from tests.spec.inbound_shapes import INBOUND_ROUTES
 from tests.spec.matching import Schema
 from tests.spec.shapes import (
     ADDRESS,
@@ -127,10 +128,13 @@ PROVIDER_ERRORS: Mapping[str, _Bodies] = {
     "ses": (shape(record({"message": WORD})), _XML),
     "brevo": shape(record({"code": WORD, "message": WORD})),
     "mailtrap": shape(_MAILTRAP_ERROR),
+    "received": shape(record({"error": WORD})),
+    "sns": _XML,
 }
 """The body of every error, by the name of the provider."""
 
 PROVIDER_ROUTES: Mapping[tuple[str, str], Mapping[int, _Bodies]] = {
+    **INBOUND_ROUTES,
     ("POST", "/providers/resend/emails"): {200: shape(_RESEND_ID)},
     ("POST", "/providers/resend/emails/batch"): {
         200: shape(

@@ -67,6 +67,8 @@ def sample(path: str, to: str) -> Any:
         "/providers/ses/v2/email/identities": {"EmailIdentity": to},
         "/providers/ses/v2/email/list-identities": {},
         "/providers/ses/v2/email/list-configuration-sets": {},
+        "/providers/sns": {"Action": "ConfirmSubscription"},
+        "/providers/sns/": {"Action": "ConfirmSubscription"},
         "/providers/ses": query,
         "/providers/ses/": query,
         "/providers/brevo/v3/smtp/email": {
@@ -91,7 +93,7 @@ def with_fields(path: str, **fields: Any) -> dict[str, Any]:
 
 def is_form(path: str) -> bool:
     """Return whether the body of a request is a form."""
-    return "/mailgun/" in path or path.rstrip("/") == "/providers/ses"
+    return "/mailgun/" in path or path.rstrip("/") in ("/providers/ses", "/providers/sns")
 
 
 def encode(path: str, value: Any) -> bytes:

@@ -2,7 +2,7 @@
 
 from mailcheck.api.urls import PROVIDERS_PATH
 from mailcheck.assembly.daemon import Daemon
-from mailcheck.assembly.deployment import body_limits, connection_limits
+from mailcheck.assembly.deployment import body_limits, connection_limits, public_url
 from mailcheck.assembly.doors.access import build_access, client_addresses, posted_size
 from mailcheck.operations.inbox.submit_mail import SubmitMail
 from mailcheck.web.providers.catalogue import PROVIDERS
@@ -35,6 +35,9 @@ def build_providers(
         memory=runtime.persistent_state.memory,
         domain=config.inbox.domain,
         random_bytes=runtime.clock_and_randomness.random_bytes,
+        received=daemon.inbound.fetch,
+        confirm=daemon.inbound.operations.routes.confirm,
+        url=f"{public_url(config)}{PROVIDERS_PATH}",
     )
     return Application(providers.doors(), addresses, runtime.now)
 

@@ -8,6 +8,8 @@ Add a provider in three steps:
 2. Its line in ``catalogue.py``.
 3. Tests like the other providers', and its SDKs in ``tests/interop/test_provider_sdks.py``.
 
+``inbound/`` writes the requests with which providers bring received mail to an application.
+
 ``doors.py`` makes a door of each provider, with idempotency keys, faults and storing.
 ``web/site/application.py`` does the rest as for all doors. ``conversion.py`` turns requests into
 mails with ``bodies.py``, which parses them, and ``mime.py``, which writes mails.

@@ -19,6 +19,7 @@ from mailcheck.core.errors import (
     RequestRepeated,
     RequestRunning,
 )
+from mailcheck.core.inbound import InboundFormat, InboundRoute
 from mailcheck.core.instants import format_instant
 from mailcheck.core.webhooks import EventKind
 from mailcheck.operations.write_mail import (
@@ -41,10 +42,14 @@ from mailcheck.web.providers.bodies import (
     text_of,
 )
 from mailcheck.web.providers.events import BOUNCE, Event
+from mailcheck.web.providers.inbound.brevo import read_token
+from mailcheck.web.providers.inbound.received import ReceivedMail
 from mailcheck.web.providers.people import Named, people_of
 from mailcheck.web.providers.provider import (
     AskRoute,
     BadBody,
+    Fetched,
+    FetchRoute,
     FieldMissing,
     KeyMissing,
     Mails,
@@ -59,6 +64,7 @@ from mailcheck.web.providers.provider import (
     header_key,
     json_response,
 )
+from mailcheck.web.providers.received_files import file_response
 from mailcheck.web.site.failures import Crash, PathUnknown, WrongMethod
 from mailcheck.web.site.likeness import Like
 
@@ -256,6 +262,43 @@ def list_senders(posting: Posting) -> Response:
     return json_response({"senders": [sender]})
 
 
+def has_received(route: InboundRoute, _: Posting) -> bool:
+    """Return whether the mails of a route are behind this API."""
+    return route.format is InboundFormat.BREVO
+
+
+def find_received(posting: Posting) -> tuple[str, str]:
+    """Return the id of the mail in a token.
+
+    :raises PathUnknown: the text is not a token.
+    """
+    identifier, _ = _require_token(posting)
+    return identifier, identifier
+
+
+def show_file(fetched: Fetched) -> Response:
+    """Return the bytes of a file.
+
+    :raises PathUnknown: the mail has_received no such file.
+    """
+    _, number = _require_token(fetched.posting)
+    for file in ReceivedMail(fetched.mail.raw_message).files:
+        if file.number == number:
+            return file_response(file)
+    raise PathUnknown("the mail has_received no such attachment")
+
+
+def _require_token(posting: Posting) -> tuple[str, int]:
+    try:
+        return read_token(posting.path["token"])
+    except (ValueError, RecursionError):
+        raise PathUnknown("the token is not one of a file") from None
+
+
+RECEIVING = (FetchRoute("/v3/inbound/attachments/<token>", has_received, find_received, show_file),)
+"""The routes of Brevo's API for received mail."""
+
+
 def write_error(status: int, code: str, message: str) -> Response:
     """Return an error of Brevo."""
     return json_response({"code": code, "message": message}, status)
@@ -268,6 +311,7 @@ BREVO = Provider(
         SendRoute("/v3/smtp/email", read_mails, answer),
         AskRoute("/v3/account", tell_account),
         AskRoute("/v3/senders", list_senders),
+        *RECEIVING,
     ),
     statuses={
         KeyMissing: (401, "unauthorized"),
@@ -308,7 +352,12 @@ BREVO = Provider(
         Support("attachments with `url`", Like.CLOSE, "the file contains the URL"),
         Support("`scheduledAt`", Like.CLOSE, "the mail is delivered at once, with X-Scheduled-At"),
         Support("events", Like.SAME, "not signed, as by Brevo; four kinds"),
-        Support("contacts, campaigns, templates", Like.NOT_OFFERED),
+        Support(
+            "`GET /v3/inbound/attachments/{token}`",
+            Like.SAME,
+            "of mail that a route has brought to an application",
+        ),
+        Support("contacts, campaigns, templates, events of inbound mail", Like.NOT_OFFERED),
     ),
     ignored=("batchId", "contactPixelTrackingConsent"),
 )

@@ -10,15 +10,18 @@ from msgspec import Struct
 
 from mailcheck.core.errors import (
     ExpectedFailure,
+    InboundMailNotFound,
     InvalidParameter,
     RequestRepeated,
     RequestRunning,
 )
 from mailcheck.core.identifiers import AccountId, DeliveryId, RandomBytes
-from mailcheck.core.instants import DAY, MINUTE
+from mailcheck.core.inbound import InboundRoute
+from mailcheck.core.instants import DAY, MINUTE, Instant
 from mailcheck.core.memory.keys import Key, key_of
 from mailcheck.core.messages import Session
 from mailcheck.core.rights import Scope
+from mailcheck.operations.inbound.fetch_mail import FetchInbound, RoutedMail
 from mailcheck.operations.inbox.messages import ReadInbox
 from mailcheck.operations.inbox.submit_mail import SubmitMail
 from mailcheck.operations.incidents import public_failure
@@ -32,6 +35,9 @@ from mailcheck.web.providers.conversion import (
 )
 from mailcheck.web.providers.provider import (
     AskRoute,
+    Fetched,
+    FetchListRoute,
+    FetchRoute,
     ListRoute,
     Outcome,
     Posting,
@@ -42,6 +48,8 @@ from mailcheck.web.providers.provider import (
     ShowRoute,
     Submission,
 )
+from mailcheck.web.providers.received_files import VALID_FOR, ReceivedFiles, files_path
+from mailcheck.web.providers.subscriptions import Confirm, Subscriptions
 from mailcheck.web.site import application, costs
 from mailcheck.web.site.access_control import AccessControl
 from mailcheck.web.site.application import (
@@ -140,8 +148,17 @@ class Providers:
         memory: Memory,
         domain: str,
         random_bytes: RandomBytes,
+        received: FetchInbound,
+        confirm: Confirm,
+        url: str,
     ) -> None:
-        """``base`` is the path before the names of providers. If it is empty, so are the names."""
+        """``base`` is the path before the names of providers. If it is empty, so are the names.
+
+        ``url`` is the public URL with that path. ``confirm`` confirms an inbound route.
+        """
+        self._received = received
+        self._confirm = confirm
+        self._url = url
         self._access = access
         self._submit = submit
         self._read = read
@@ -163,7 +180,14 @@ class Providers:
                 OpenDoor(self._door(provider), _admission(self._access, provider))
                 for provider in self._all
             ),
+            # Their URLs begin with the public one, so they have no other listener.
+            *(self._doors_without_keys() if self._base else ()),
         ]
+
+    def _doors_without_keys(self) -> Sequence[OpenDoor]:
+        subscriptions = Subscriptions(self._received, self._confirm, self._conversion, self._base)
+        files = ReceivedFiles(self._received, self._conversion, self._base)
+        return [files.door(), subscriptions.door()]
 
     def _no_provider(self) -> Door:
         known = ", ".join(dict.fromkeys(provider.name for provider in self._all))
@@ -185,7 +209,13 @@ class Providers:
 
     def _route(self, provider: Provider, route: Route) -> application.Route[None]:
         scope, cost = Scope.INBOX_WRITE, costs.POSTED_MAIL
-        if isinstance(route, ShowRoute):
+        if isinstance(route, FetchRoute):
+            handle, cost = partial(self._fetch_one, route), costs.CONTENT
+            scope = Scope.INBOX_READ
+        elif isinstance(route, FetchListRoute):
+            handle, cost = partial(self._fetch_list, route), costs.LISTED_MAILS
+            scope = Scope.INBOX_READ
+        elif isinstance(route, ShowRoute):
             handle, cost = partial(self._show, route), costs.MESSAGE
             scope = Scope.INBOX_READ if route.method == "GET" else Scope.INBOX_WRITE
         elif isinstance(route, ListRoute):
@@ -233,6 +263,38 @@ class Providers:
         )
         return _reply(route.show(found, has_more))
 
+    async def _fetch_one(self, route: FetchRoute, call: Call[None]) -> Reply:
+        posting, account_id = self._posting_of(call), call.caller.account_id
+        has = partial(_has, route, posting)
+        found = await self._received.mail(account_id, has, route.find(posting))
+        show = partial(route.show, self._fetched(found, posting, call.received_at))
+        return _reply(await self._conversion.run(show, account_id))
+
+    async def _fetch_list(self, route: FetchListRoute, call: Call[None]) -> Reply:
+        posting, account_id = self._posting_of(call), call.caller.account_id
+        page, has = route.page(posting), partial(_has, route, posting)
+        if not 1 <= page.limit <= MAX_LIMIT:
+            raise InvalidParameter("limit", f"`limit` must be an integer from 1 to {MAX_LIMIT}")
+        ids, has_more = await self._received.ids(
+            account_id, has, page.limit, after=page.after, before=page.before
+        )
+        shown: list[object] = []
+        for identifier in ids:
+            # One at a time: each mail may be large.
+            try:
+                found = await self._received.mail(account_id, has, (identifier, identifier))
+            except InboundMailNotFound:
+                continue
+            show = partial(route.show, self._fetched(found, posting, call.received_at))
+            shown.append(await self._conversion.run(show, account_id))
+        return _reply(route.answer(shown, has_more))
+
+    def _fetched(self, found: RoutedMail, posting: Posting, now: Instant) -> Fetched:
+        ends_at = Instant(now + VALID_FOR)
+        path = files_path(found.route, found.mail, ends_at)
+        files = f"{self._url}/received{path}"
+        return Fetched(found.mail, found.route, posting, self._url, files, ends_at)
+
     async def _send(
         self, call: Call[None], secret: str, provider: Provider, route: SendRoute, posting: Posting
     ) -> Response:
@@ -253,6 +315,10 @@ class Providers:
             for outcome in prepared
         ]
         return route.answer(Submission(outcomes, posting, sent_at))
+
+
+def _has(route: FetchRoute | FetchListRoute, posting: Posting, inbound: InboundRoute) -> bool:
+    return route.has(inbound, posting)
 
 
 def _admission(access: AccessControl, provider: Provider) -> application.Admit:

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from mailcheck.core.errors import InboxFull, InvalidParameter
+from mailcheck.core.inbound import InboundFormat, InboundRoute
 from mailcheck.core.webhooks import EventKind
 from mailcheck.operations.inbox.webhooks.event_signatures import sign_with_hmac
 from mailcheck.operations.write_mail import (
@@ -29,10 +30,23 @@ from mailcheck.web.providers.bodies import (
     text_of,
 )
 from mailcheck.web.providers.events import BOUNCE, Event
+from mailcheck.web.providers.inbound.mailgun import (
+    head_fields,
+    header_pairs,
+    message_url,
+    parsed_fields,
+    results_of,
+    stored_files,
+    stored_ids,
+)
+from mailcheck.web.providers.inbound.received import ReceivedMail
+from mailcheck.web.providers.inbound.trace import on_top
 from mailcheck.web.providers.provider import (
     CREATED_AT,
     STATUSES_WITHOUT_CODES,
     AskRoute,
+    Fetched,
+    FetchRoute,
     FieldMissing,
     KeyMissing,
     Mails,
@@ -45,7 +59,9 @@ from mailcheck.web.providers.provider import (
     Support,
     json_response,
 )
+from mailcheck.web.providers.received_files import show_part
 from mailcheck.web.site.bodies import decode_json
+from mailcheck.web.site.failures import PathUnknown
 from mailcheck.web.site.forms import Upload
 from mailcheck.web.site.likeness import Like
 from mailcheck.web.site.requests import basic_credentials
@@ -260,6 +276,66 @@ def _domain(name: str) -> dict[str, object]:
     }
 
 
+def has_received(route: InboundRoute, _: Posting) -> bool:
+    """Return whether the mails of a route are behind this API."""
+    return route.format is InboundFormat.MAILGUN_STORE
+
+
+def find_received(posting: Posting) -> tuple[str, str]:
+    """Return the id of the mail."""
+    identifier = posting.path["id"]
+    return identifier, identifier
+
+
+def show_stored(fetched: Fetched) -> Response:
+    """Return a stored mail: its fields, or the whole mail for ``Accept: message/rfc2822``."""
+    mail = fetched.mail
+    received = ReceivedMail(mail.raw_message)
+    results = results_of(mail)
+    head: dict[str, object] = {**dict(head_fields(mail, received))}
+    head["recipients"] = ", ".join(mail.recipients)
+    if "message/rfc2822" in fetched.posting.headers.get("accept", ""):
+        whole = on_top(received.raw_message, *results).decode("utf-8", "replace")
+        return json_response({**head, "body-mime": whole})
+    fields = dict(parsed_fields(mail, received))
+    texts: dict[str, object] = {
+        name: fields[name]
+        for name in (
+            *("body-plain", "body-html", "stripped-text", "stripped-signature", "stripped-html"),
+        )
+        if name in fields
+    }
+    url = message_url(f"{fetched.base}/mailgun", mail)
+    value: dict[str, object] = {
+        **head,
+        **texts,
+        "attachments": stored_files(received, url),
+        "content-id-map": stored_ids(received, url),
+        "message-headers": header_pairs(received, results),
+    }
+    return json_response(value)
+
+
+def show_file(fetched: Fetched) -> Response:
+    """Return the bytes of a file, which are numbered from 0.
+
+    :raises PathUnknown: the mail has_received no such file.
+    """
+    number = fetched.posting.path["number"]
+    if not number.isascii() or not number.isdigit() or len(number) > 6:
+        raise PathUnknown("the mail has_received no such attachment")
+    return show_part(str(int(number) + 1), fetched.mail)
+
+
+STORED = "/v3/domains/<domain>/messages/<id>"
+
+RECEIVING = (
+    FetchRoute(STORED, has_received, find_received, show_stored),
+    FetchRoute(f"{STORED}/attachments/<number>", has_received, find_received, show_file),
+)
+"""The routes of Mailgun's API for stored mails."""
+
+
 def write_error(status: int, code: str, message: str) -> Response:
     """Return an error of Mailgun, which has no codes."""
     return json_response({"message": message}, status)
@@ -276,6 +352,7 @@ MAILGUN = Provider(
             for version in ("v3", "v4")
             for path, answer in (("", list_domains), ("/<domain>", tell_domain))
         ),
+        *RECEIVING,
     ),
     statuses={**STATUSES_WITHOUT_CODES, InboxFull: (420, "")},
     write_error=write_error,
@@ -300,7 +377,12 @@ MAILGUN = Provider(
             Like.CLOSE,
             "each domain is active",
         ),
-        Support("stored messages, routes, lists, statistics", Like.NOT_OFFERED),
+        Support(
+            "`GET /v3/domains/{name}/messages/{key}` and its attachments",
+            Like.SAME,
+            "mail that a route has brought to an application with `store()`",
+        ),
+        Support("routes, lists, statistics", Like.NOT_OFFERED),
     ),
     ignored=(
         *("o:testmode", "o:tracking", "o:tracking-clicks", "o:tracking-opens"),

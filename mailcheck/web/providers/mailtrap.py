@@ -1,12 +1,14 @@
 """The API of Mailtrap."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 from msgspec import Struct, field
 
 from mailcheck.api.shapes import dump_json
 from mailcheck.core.errors import InboxFull, InvalidParameter
+from mailcheck.core.inbound import InboundFormat, InboundMail, InboundRoute
 from mailcheck.core.webhooks import EventKind
 from mailcheck.operations.write_mail import OutgoingMail, make_headers
 from mailcheck.web.providers.bodies import (
@@ -22,14 +24,21 @@ from mailcheck.web.providers.bodies import (
     require_few,
 )
 from mailcheck.web.providers.events import BOUNCE, Event
+from mailcheck.web.providers.inbound.mailtrap import decimal_id, inbox_id
+from mailcheck.web.providers.inbound.received import ReceivedFile, ReceivedMail
+from mailcheck.web.providers.inbound.signing import rendered, uuid_of
 from mailcheck.web.providers.people import Named, people_of, person_of
 from mailcheck.web.providers.provider import (
     STATUSES_WITHOUT_CODES,
     AskRoute,
+    Fetched,
+    FetchListRoute,
+    FetchRoute,
     FieldMissing,
     KeyMissing,
     Mails,
     Outcome,
+    Page,
     Posting,
     Provider,
     Response,
@@ -41,6 +50,8 @@ from mailcheck.web.providers.provider import (
     header_key,
     json_response,
 )
+from mailcheck.web.providers.received_files import RAW
+from mailcheck.web.site.failures import PathUnknown
 from mailcheck.web.site.likeness import Like
 
 MAX_PEOPLE = 1_000
@@ -187,6 +198,127 @@ def list_accounts(posting: Posting) -> Response:
     return json_response([{"id": 1, "name": posting.domain, "access_levels": [1000]}])
 
 
+PAGE = 20
+"""Number of mails of a page of a list."""
+
+_LISTED_HEADERS = frozenset(
+    (
+        *("from", "to", "cc", "bcc", "reply-to", "subject", "date", "message-id"),
+        *("in-reply-to", "references"),
+    )
+)
+"""The header fields of ``headers``."""
+
+
+def has_received(route: InboundRoute, posting: Posting) -> bool:
+    """Return whether a route is the inbox in the path."""
+    is_there = route.format is InboundFormat.MAILTRAP
+    return is_there and posting.path["inbox"] == str(inbox_id(route))
+
+
+def find_received(posting: Posting) -> tuple[str, str]:
+    """Return the lowest and the highest id of a mail with a number.
+
+    :raises PathUnknown: the text is not a number.
+    """
+    return _ids_of(posting.path["id"])
+
+
+def _ids_of(text: str) -> tuple[str, str]:
+    if not text.isascii() or not text.isdigit() or len(text) > 20 or int(text) >= 1 << 64:
+        raise PathUnknown("the id of a message is a number")
+    first = int(text) << 64
+    return str(UUID(int=first)), str(UUID(int=first | (1 << 64) - 1))
+
+
+def show_message(fetched: Fetched) -> Response:
+    """Return the mail, with URLs of its bytes and its files."""
+    mail, received = fetched.mail, ReceivedMail(fetched.mail.raw_message)
+    html, text = received.html, received.text
+    value = {
+        **_received_facts(mail, fetched.route, received),
+        "html_body": None if html is None else html.text,
+        "text_body": None if text is None else text.text,
+        "raw_message_url": fetched.file_url(RAW),
+        "raw_message_expires_at": rendered(fetched.ends_at),
+        "attachments": [_received_file(fetched, file) for file in received.files],
+    }
+    return json_response(value)
+
+
+def show_listed(fetched: Fetched) -> object:
+    """Return the facts of a mail in a list."""
+    return _received_facts(fetched.mail, fetched.route, ReceivedMail(fetched.mail.raw_message))
+
+
+def read_page(posting: Posting) -> Page:
+    """Return the page after the mail ``last_id``."""
+    last = posting.query.get("last_id", "")
+    return Page(PAGE, _ids_of(last)[0] if last else "")
+
+
+def answer_list(found: Sequence[object], has_more: bool) -> Response:
+    """Return a list. ``last_id`` is where the next page begins."""
+    last = found[-1] if found and has_more else None
+    value = {
+        "data": found,
+        "total_count": len(found),
+        "last_id": last["id"] if isinstance(last, dict) else None,
+    }
+    return json_response(value)
+
+
+def _received_facts(
+    mail: InboundMail, route: InboundRoute, received: ReceivedMail
+) -> Mapping[str, object]:
+    people = {
+        name: [person.address for person in received.people(name)] for name in ("to", "cc", "bcc")
+    }
+    headers = {
+        field.name.lower(): field.decode().strip()
+        for field in received.fields
+        if field.name.lower() in _LISTED_HEADERS
+    }
+    return {
+        "id": decimal_id(mail),
+        "inbox_id": inbox_id(route),
+        "from": received.author.shown,
+        **people,
+        "reply_to": received.shown("reply-to") or None,
+        "subject": received.find("subject"),
+        "message_id": received.message_id,
+        "in_reply_to": received.find("in-reply-to") or None,
+        "references": received.find("references").split(),
+        "headers": headers,
+        "size": len(received.raw_message),
+        "html_size": 0 if received.html is None else len(received.html.data),
+        "text_size": 0 if received.text is None else len(received.text.data),
+        "received_at": rendered(mail.received_at),
+    }
+
+
+def _received_file(fetched: Fetched, file: ReceivedFile) -> Mapping[str, object]:
+    return {
+        "attachment_id": uuid_of("mailtrap file", fetched.mail.id, str(file.number)),
+        "size": len(file.data),
+        "filename": file.filename or None,
+        "content_type": file.content_type,
+        "content_disposition": file.disposition or None,
+        "content_id": file.content_id or None,
+        "download_url": fetched.file_url(str(file.number)),
+        "download_url_expires_at": rendered(fetched.ends_at),
+    }
+
+
+INBOX = "/api/inbound/inboxes/<inbox>/messages"
+
+RECEIVING = (
+    FetchListRoute(INBOX, has_received, read_page, show_listed, answer_list),
+    FetchRoute(f"{INBOX}/<id>", has_received, find_received, show_message),
+)
+"""The routes of Mailtrap's API for received mail."""
+
+
 def write_error(status: int, code: str, message: str) -> Response:
     """Return an error of Mailtrap, which has no codes."""
     return json_response({"success": False, "errors": [message]}, status)
@@ -201,6 +333,7 @@ MAILTRAP = Provider(
         SendRoute("/api/batch", read_batch, answer_batch, is_partial=True),
         SendRoute("/api/batch/<inbox_id>", read_batch, answer_batch, is_partial=True),
         AskRoute("/api/accounts", list_accounts),
+        *RECEIVING,
     ),
     statuses={**STATUSES_WITHOUT_CODES, InboxFull: (402, "")},
     write_error=write_error,
@@ -221,6 +354,11 @@ MAILTRAP = Provider(
         Support("`template_uuid`", Like.CLOSE, "the text contains the id and the variables"),
         Support("events", Like.SAME, "signed with HMAC; four kinds, one event in a request"),
         Support("`GET /api/accounts`", Like.CLOSE, "one account, with the domain of this server"),
+        Support(
+            "`GET /api/inbound/inboxes/{inbox}/messages` and `.../messages/{id}`",
+            Like.CLOSE,
+            "mail that a route has brought to an application; `total_count` is that of the page",
+        ),
         Support("sandbox inboxes, contacts, domains", Like.NOT_OFFERED),
     ),
 )

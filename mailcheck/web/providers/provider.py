@@ -1,6 +1,7 @@
 """The declarations of a provider's module: routes, errors, and how requests become mails."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from urllib.parse import parse_qsl
 
 from msgspec import Struct, field
 
@@ -9,6 +10,7 @@ from mailcheck.core.errors import (
     AddressUsed,
     ExpectedFailure,
     FaultMet,
+    InboundMailNotFound,
     InboxFull,
     InvalidCredentials,
     InvalidParameter,
@@ -22,6 +24,7 @@ from mailcheck.core.errors import (
     nearest,
 )
 from mailcheck.core.identifiers import DeliveryId
+from mailcheck.core.inbound import InboundMail, InboundRoute
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import PROVIDER_TITLES, StoredMessage
 from mailcheck.operations.write_mail import OutgoingMail, RawMail
@@ -82,6 +85,7 @@ _KINDS: Mapping[type[ExpectedFailure], type[ExpectedFailure]] = {
     **{kind: kind for kind in MEANINGS},
     AddressUsed: RecipientUnknown,
     MessageNotFound: PathUnknown,
+    InboundMailNotFound: PathUnknown,
 }
 
 
@@ -135,6 +139,11 @@ class Posting(Struct, frozen=True):
     def content_type(self) -> str:
         """The value of Content-Type, or an empty text."""
         return self.headers.get("content-type", "")
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """The parameters of the query, the last one of each name."""
+        return dict(parse_qsl(self.target.partition("?")[2]))
 
 
 class Sending(Struct, frozen=True):
@@ -252,7 +261,65 @@ class ListRoute(Struct, frozen=True):
     method: str = "GET"
 
 
-Route = SendRoute | AskRoute | ShowRoute | ListRoute
+class Fetched(Struct, frozen=True):
+    """A mail that an inbound route has brought to an application, with that route.
+
+    ``base`` is the URL of the providers' APIs here. ``files`` is the URL of the parts of the mail.
+    It needs no key, and is valid until ``ends_at``.
+    """
+
+    mail: InboundMail
+    route: InboundRoute
+    posting: Posting
+    base: str
+    files: str
+    ends_at: Instant
+
+    def file_url(self, name: str) -> str:
+        """Return the URL of a part: ``raw``, or the number of a file."""
+        return f"{self.files}/{name}"
+
+
+class Page(Struct, frozen=True):
+    """A page of mails, newest first, that begins or ends with the mail of an id."""
+
+    limit: int
+    after: str = ""
+    before: str = ""
+
+
+class FetchRoute(Struct, frozen=True):
+    """A route that shows a mail which an inbound route has brought to the application.
+
+    :param has: whether the mails of an inbound route are behind this route.
+    :param find: returns the ids between which the id of the mail is, which may be equal.
+    :param show: returns the answer. It runs in a worker process.
+    """
+
+    path: str
+    has: Callable[[InboundRoute, Posting], bool]
+    find: Callable[[Posting], tuple[str, str]]
+    show: Callable[[Fetched], Response]
+    method: str = "GET"
+
+
+class FetchListRoute(Struct, frozen=True):
+    """A route that lists these mails.
+
+    :param page: returns the page that a request asks for.
+    :param show: returns the facts of a mail. It runs in a worker process.
+    :param answer: returns the answer with the facts of all mails, and whether there are more.
+    """
+
+    path: str
+    has: Callable[[InboundRoute, Posting], bool]
+    page: Callable[[Posting], Page]
+    show: Callable[[Fetched], object]
+    answer: Callable[[Sequence[object], bool], Response]
+    method: str = "GET"
+
+
+Route = SendRoute | AskRoute | ShowRoute | ListRoute | FetchRoute | FetchListRoute
 
 
 class Support(Struct, frozen=True):

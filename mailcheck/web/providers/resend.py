@@ -1,6 +1,7 @@
 """The API of Resend."""
 
 import re
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import NAMESPACE_DNS, uuid5
@@ -19,6 +20,7 @@ from mailcheck.core.errors import (
     RequestRepeated,
     RequestRunning,
 )
+from mailcheck.core.inbound import InboundFormat, InboundMail, InboundRoute
 from mailcheck.core.instants import format_instant
 from mailcheck.core.messages import StoredMessage
 from mailcheck.core.webhooks import EventKind
@@ -42,15 +44,22 @@ from mailcheck.web.providers.events import (
     fold_test_recipient,
     kind_of,
 )
+from mailcheck.web.providers.inbound.received import ReceivedFile, ReceivedMail
+from mailcheck.web.providers.inbound.resend import file_facts, file_id, people_of
+from mailcheck.web.providers.inbound.signing import rendered
 from mailcheck.web.providers.posted import read_request
 from mailcheck.web.providers.provider import (
     CREATED_AT,
     AskRoute,
     BadBody,
+    Fetched,
+    FetchListRoute,
+    FetchRoute,
     FieldMissing,
     KeyMissing,
     ListRoute,
     Mails,
+    Page,
     Posting,
     Provider,
     Response,
@@ -63,6 +72,7 @@ from mailcheck.web.providers.provider import (
     bearer_key,
     json_response,
 )
+from mailcheck.web.providers.received_files import RAW
 from mailcheck.web.site.failures import Crash, PathUnknown, WrongMethod
 from mailcheck.web.site.likeness import Like
 
@@ -328,9 +338,150 @@ def list_domains(posting: Posting) -> Response:
         "status": "verified",
         "created_at": CREATED_AT,
         "region": "us-east-1",
-        "capabilities": {"sending": "enabled", "receiving": "disabled"},
+        "capabilities": {"sending": "enabled", "receiving": "enabled"},
     }
     return json_response({"object": "list", "has_more": False, "data": [domain]})
+
+
+LARGEST_INLINED = 8 * 1_024 * 1_024
+"""Maximum number of bytes of all pictures that replace their ``cid:`` URLs in the HTML."""
+
+_CONTENT_ID = re.compile(r"cid:([^\s\"'()<>]+)", re.IGNORECASE)
+
+
+def has_received(route: InboundRoute, _: Posting) -> bool:
+    """Return whether the mails of a route are behind this API."""
+    return route.format is InboundFormat.RESEND
+
+
+def find_received(posting: Posting) -> tuple[str, str]:
+    """Return the id of the mail."""
+    identifier = posting.path["id"]
+    return identifier, identifier
+
+
+def show_received(fetched: Fetched) -> Response:
+    """Return the mail of ``GET /emails/receiving/{id}``.
+
+    Inline pictures are in the HTML unless ``html_format`` is ``cid``.
+    """
+    mail, received = fetched.mail, ReceivedMail(fetched.mail.raw_message)
+    html_format = fetched.posting.query.get("html_format", "data_uri")
+    html = None if received.html is None else received.html.text
+    if html is not None and html_format != "cid":
+        html = _with_pictures(html, received)
+    value = {
+        "object": "email",
+        **_received_facts(mail, received),
+        "html": html,
+        "text": None if received.text is None else received.text.text,
+        "headers": _received_headers(received),
+        "raw": {
+            "download_url": fetched.file_url(RAW),
+            "expires_at": rendered(fetched.ends_at),
+        },
+        "attachments": [_sized_facts(mail, file) for file in received.files],
+        "html_format": html_format,
+    }
+    return json_response(value)
+
+
+def show_listed(fetched: Fetched) -> object:
+    """Return the facts of a mail in a list."""
+    received = ReceivedMail(fetched.mail.raw_message)
+    files = [_sized_facts(fetched.mail, file) for file in received.files]
+    return {**_received_facts(fetched.mail, received), "attachments": files}
+
+
+def read_page(posting: Posting) -> Page:
+    """Return the page with ``limit``, ``after`` and ``before``."""
+    query = posting.query
+    limit = query.get("limit", "20")
+    number = int(limit) if limit.isascii() and limit.isdigit() and len(limit) < 9 else 0
+    return Page(number, query.get("after", ""), query.get("before", ""))
+
+
+def answer_list(found: Sequence[object], has_more: bool) -> Response:
+    """Return a list."""
+    return json_response({"object": "list", "has_more": has_more, "data": found})
+
+
+def list_files(fetched: Fetched) -> Response:
+    """Return the files of ``GET /emails/receiving/{id}/attachments``, all on one page."""
+    files = ReceivedMail(fetched.mail.raw_message).files
+    return answer_list([_downloadable(fetched, file) for file in files], has_more=False)
+
+
+def show_file(fetched: Fetched) -> Response:
+    """Return the file of ``GET /emails/receiving/{id}/attachments/{file}``.
+
+    :raises PathUnknown: the mail has_received no such file.
+    """
+    wanted = fetched.posting.path["file"]
+    for file in ReceivedMail(fetched.mail.raw_message).files:
+        if file_id(fetched.mail, file) == wanted:
+            return json_response({"object": "attachment", **_downloadable(fetched, file)})
+    raise PathUnknown("the mail has_received no such attachment")
+
+
+def _received_facts(mail: InboundMail, received: ReceivedMail) -> Mapping[str, object]:
+    return {
+        "id": mail.id,
+        **people_of(mail, received),
+        "created_at": rendered(mail.received_at),
+        "subject": received.find("subject"),
+        "reply_to": [person.address for person in received.people("reply-to")],
+        "received_for": mail.recipients,
+        "message_id": received.message_id,
+    }
+
+
+def _received_headers(received: ReceivedMail) -> Mapping[str, object]:
+    """Return the header fields by lower-case name: a text, or a list if a field is repeated."""
+    found: dict[str, list[str]] = {}
+    for one in received.fields:
+        found.setdefault(one.name.lower(), []).append(one.decode().strip())
+    return {name: values[0] if len(values) == 1 else values for name, values in found.items()}
+
+
+def _sized_facts(mail: InboundMail, file: ReceivedFile) -> dict[str, object]:
+    return {**file_facts(mail, file), "size": len(file.data)}
+
+
+def _downloadable(fetched: Fetched, file: ReceivedFile) -> dict[str, object]:
+    return {
+        **_sized_facts(fetched.mail, file),
+        "download_url": fetched.file_url(str(file.number)),
+        "expires_at": rendered(fetched.ends_at),
+    }
+
+
+def _with_pictures(html: str, received: ReceivedMail) -> str:
+    """Return HTML with inline pictures in place of their ``cid:`` URLs."""
+    urls: dict[str, str] = {}
+    room = LARGEST_INLINED
+    wanted = {found.casefold() for found in _CONTENT_ID.findall(html)}
+    for file in received.files:
+        key = file.content_id.casefold()
+        if key in wanted and key not in urls and len(file.data) <= room:
+            room -= len(file.data)
+            data = b64encode(file.data).decode()
+            urls[key] = f"data:{file.content_type};base64,{data}"
+
+    def replace(found: re.Match[str]) -> str:
+        # Only the first use, so that the HTML grows by each picture once.
+        return urls.pop(found[1].casefold(), found[0])
+
+    return _CONTENT_ID.sub(replace, html)
+
+
+RECEIVING = (
+    FetchListRoute("/emails/receiving", has_received, read_page, show_listed, answer_list),
+    FetchRoute("/emails/receiving/<id>", has_received, find_received, show_received),
+    FetchRoute("/emails/receiving/<id>/attachments", has_received, find_received, list_files),
+    FetchRoute("/emails/receiving/<id>/attachments/<file>", has_received, find_received, show_file),
+)
+"""The routes of Resend's API for received mail."""
 
 
 def write_error(status: int, code: str, message: str) -> Response:
@@ -351,6 +502,7 @@ RESEND = Provider(
         ShowRoute("/emails/<id>", show_email),
         ShowRoute("/emails/<id>", confirm, "PATCH"),
         ShowRoute("/emails/<id>/cancel", confirm, "POST"),
+        *RECEIVING,
     ),
     statuses={
         KeyMissing: (401, "missing_api_key"),
@@ -405,7 +557,12 @@ RESEND = Provider(
         ),
         Support("`GET /domains`", Like.CLOSE, "the domain of this server, which is verified"),
         Support(
-            "attachments, sharing and metrics of mails, contacts, broadcasts, received mail",
+            "`GET /emails/receiving`, `GET /emails/receiving/{id}` and its attachments",
+            Like.SAME,
+            "mail that a route has brought to an application; downloads are valid for an hour",
+        ),
+        Support(
+            "attachments, sharing and metrics of sent mails, contacts, broadcasts",
             Like.NOT_OFFERED,
         ),
     ),

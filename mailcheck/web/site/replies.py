@@ -241,7 +241,9 @@ def compress(request: Request, reply: Reply) -> Reply:
 FALLBACK_NAME = "attachment"
 
 _UNSAFE = re.compile(r'[^A-Za-z0-9._ -]|["\\]')
-_MEDIA_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,64}/[a-z0-9!#$&^_.+-]{1,64}(; charset=utf-8)?")
+_MEDIA_TYPE = re.compile(
+    r"[a-z0-9!#$&^_.+-]{1,64}/[a-z0-9!#$&^_.+-]{1,64}(; charset=[a-z0-9_.:-]{1,40})?"
+)
 
 
 def download_reply(data: bytes, content_type: str, filename: str) -> Reply:

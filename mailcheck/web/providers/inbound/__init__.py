@@ -8,6 +8,6 @@ Add a format in three steps:
 3. Its row in ``catalogue.py``: the statuses that the provider retries, its schedule and its limits,
    and what the reference page says about it.
 
-``received.py`` reads a mail. ``fetching.py`` has the routes of the providers' APIs from which an
-application gets what the request does not have.
+``received.py`` reads a mail. The APIs from which an application gets what its request does not
+have are those of the providers, in the modules around this package.
 """

@@ -1,11 +1,16 @@
-"""Inbound parsing of Brevo."""
+"""Inbound parsing of Brevo. Files are behind its API."""
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 
 from mailcheck.api.shapes import dump_json
-from mailcheck.core.inbound import InboundMail, InboundMoment, InboundRequest, InboundRoute
+from mailcheck.core.inbound import (
+    InboundMail,
+    InboundMoment,
+    InboundRequest,
+    InboundRoute,
+)
 from mailcheck.web.providers.inbound.received import Address, ReceivedFile, ReceivedMail
 from mailcheck.web.providers.inbound.signing import authorized, uuid_of
 

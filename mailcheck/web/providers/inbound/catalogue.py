@@ -152,6 +152,10 @@ def format_rows(base: str) -> Mapping[InboundFormat, FormatRow]:
             _HMAC,
             (
                 *_MAILGUN_NOTES,
+                (
+                    "`message-url` and the URLs of the files need an API key of the project as the"
+                    " password of the user `api`."
+                ),
                 "`content-id-map` has the URLs of the files. The documents do not show it.",
             ),
         ),
@@ -181,7 +185,14 @@ def format_rows(base: str) -> Mapping[InboundFormat, FormatRow]:
             "Resend, `email.received`",
             _provider(resend.write, (), RESEND_SCHEDULE),
             "`svix-id`, `svix-timestamp`, `svix-signature` (Standard Webhooks)",
-            ("The event has no bodies, no files and no verdicts: the mail is behind the API.",),
+            (
+                "The event has no bodies, no files and no verdicts.",
+                (
+                    "The mail is at `GET /emails/receiving/{id}` of `/providers/resend`, with"
+                    " an API key of the project. Its downloads need no key, and are valid for"
+                    " an hour."
+                ),
+            ),
         ),
         InboundFormat.BREVO: FormatRow(
             "Brevo inbound parsing",
@@ -198,6 +209,10 @@ def format_rows(base: str) -> Mapping[InboundFormat, FormatRow]:
             _BASIC,
             (
                 "One request has one mail in `items`.",
+                (
+                    "A file is at `GET /v3/inbound/attachments/{DownloadToken}` of"
+                    " `/providers/brevo`, with an API key of the project."
+                ),
                 "`Recipients` is left out: Brevo's documents do not have it.",
                 "The schedule is that of Brevo's other webhooks.",
                 (
@@ -211,7 +226,11 @@ def format_rows(base: str) -> Mapping[InboundFormat, FormatRow]:
             _provider(mailtrap.write, (), MAILTRAP_SCHEDULE, faults=_WITHOUT_TIME, seconds=30.0),
             "`Mailtrap-Signature`: HMAC-SHA256 of the body with the secret of the route",
             (
-                "The event has the ids of the mail only: the mail is behind the API.",
+                (
+                    "The event has the ids of the mail only. The mail is at"
+                    " `GET /api/inbound/inboxes/{inbox_id}/messages/{message_id}` of"
+                    " `/providers/mailtrap`, with an API key of the project."
+                ),
                 (
                     "Ten attempts in 24 hours. The first interval is not documented, and Mailtrap's"
                     " general page has another schedule."
@@ -237,6 +256,19 @@ def format_rows(base: str) -> Mapping[InboundFormat, FormatRow]:
                     "A larger mail is not delivered: SES sends a bounce to its sender. No bounce is"
                     " sent here; the attempt shows the reason."
                 ),
+                (
+                    "The first request is a `SubscriptionConfirmation`. No mail is sent before the"
+                    " application has got its `SubscribeURL`, or has called ConfirmSubscription at"
+                    " `/providers/sns`."
+                ),
+                (
+                    "The key of the signature is ours, and its certificate is at"
+                    " `SigningCertURL` on this server. A stock validator accepts"
+                    " `https://sns.<region>.amazonaws.com` only: in tests, let it accept this"
+                    " server (LocalStack needs the same), or turn the verification off."
+                ),
+                "`UnsubscribeURL` does not end the subscription: delete the route instead.",
+                "The password of the route is sent only after a 401 with `WWW-Authenticate`.",
                 "`X-SES-RECEIPT` and `X-SES-DKIM-SIGNATURE` are left out.",
                 "`dmarcPolicy` is `none`, and only there if DMARC fails.",
             ),

@@ -65,7 +65,7 @@ def write_mime(mail: InboundMail, route: InboundRoute, moment: InboundMoment) ->
     received = ReceivedMail(mail.raw_message)
     results = results_of(mail)
     fields: list[tuple[str, str | bytes]] = [
-        *_head_of(mail, received),
+        *head_fields(mail, received),
         ("body-mime", on_top(received.raw_message, *results)),
         *_header_fields(received, results),
         *signed_by_mailgun(route, moment),
@@ -134,7 +134,7 @@ def parsed_fields(mail: InboundMail, received: ReceivedMail) -> Pairs:
     results = results_of(mail)
     reply = received.reply
     fields = [
-        *_head_of(mail, received),
+        *head_fields(mail, received),
         ("body-plain", _with_crlf(received.words)),
         ("stripped-text", _with_crlf(reply.text)),
         ("stripped-signature", _with_crlf(reply.signature)),
@@ -175,7 +175,8 @@ def _header_fields(received: ReceivedMail, results: Pairs) -> Pairs:
     return list(found.items())
 
 
-def _head_of(mail: InboundMail, received: ReceivedMail) -> Pairs:
+def head_fields(mail: InboundMail, received: ReceivedMail) -> Pairs:
+    """Return the envelope, the author and the subject."""
     return [
         ("recipient", mail.recipients[0] if mail.recipients else ""),
         ("sender", mail.envelope_sender),

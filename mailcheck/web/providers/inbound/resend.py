@@ -3,7 +3,12 @@
 from collections.abc import Mapping
 
 from mailcheck.api.shapes import dump_json
-from mailcheck.core.inbound import InboundMail, InboundMoment, InboundRequest, InboundRoute
+from mailcheck.core.inbound import (
+    InboundMail,
+    InboundMoment,
+    InboundRequest,
+    InboundRoute,
+)
 from mailcheck.web.providers.inbound.received import ReceivedFile, ReceivedMail
 from mailcheck.web.providers.inbound.signing import (
     authorized,

@@ -114,10 +114,13 @@ def token_of(route: InboundRoute) -> str:
     return hmac.digest(route.secret.encode(), b"mailcheck SNS confirmation", "sha256").hex()
 
 
-def certificate_path(route_id: InboundRouteId) -> str:
-    """Return the path of the certificate of a route below the URL of SNS."""
-    name = digest_of("certificate", route_id).hex()[:32]
-    return f"/{route_id}/SimpleNotificationService-{name}.pem"
+def certificate_path(route: InboundRoute) -> str:
+    """Return the path of the certificate of a route below the URL of SNS.
+
+    It cannot be guessed, since a certificate takes long to make.
+    """
+    name = digest_of("certificate", route.id, route.secret).hex()[:32]
+    return f"/{route.id}/SimpleNotificationService-{name}.pem"
 
 
 def write_notification(mail: InboundMail, route: InboundRoute) -> Mapping[str, object]:
@@ -236,7 +239,7 @@ def _request(
     value = {
         **message,
         "Signature": signature,
-        "SigningCertURL": f"{base}{certificate_path(route.id)}",
+        "SigningCertURL": f"{base}{certificate_path(route)}",
         **more,
     }
     headers = [

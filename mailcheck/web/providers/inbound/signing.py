@@ -5,7 +5,7 @@ from base64 import b64encode
 from datetime import UTC, datetime
 from uuid import UUID
 
-from mailcheck.core.inbound import InboundMail, InboundMoment, InboundRoute
+from mailcheck.core.inbound import InboundMoment, InboundRoute
 from mailcheck.core.instants import SECOND, Instant, format_instant
 from mailcheck.operations.inbox.webhooks.event_signatures import (
     sign_body_with_hmac,
@@ -100,11 +100,6 @@ def signed_as_standard(
         (f"{prefix}-timestamp", seconds_of(moment.signed_at)),
         (f"{prefix}-signature", signature),
     ]
-
-
-def decimal_id(mail: InboundMail) -> str:
-    """Return the first 64 bits of the id of a mail in decimal, as Mailtrap numbers mails."""
-    return str(UUID(mail.id).int >> 64)
 
 
 def rendered(moment: Instant) -> str:
