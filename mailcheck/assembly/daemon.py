@@ -96,6 +96,7 @@ def build_daemon(runtime: Runtime, analyse: Analyse | None = None) -> Daemon:
     tests = build_tests(runtime, scoring, slots, analyse or scoring.analyse)
     webhooks = build_webhooks(runtime, mail, accounts.audit)
     inbox = build_inbox(runtime, mail, accounts, slots, scoring.known, webhooks=webhooks.keep)
+    inbound = build_inbound(runtime, mail, inbox.authenticate, slots, accounts.audit)
     reports = build_reports(runtime, mail.store, accounts, checks)
     receiver = build_receiver(runtime, mail, accounts.log_in, tests, reports)
     watches = build_watches(
@@ -120,12 +121,12 @@ def build_daemon(runtime: Runtime, analyse: Analyse | None = None) -> Daemon:
         tests=tests,
         webhooks=webhooks,
         inbox=inbox,
-        inbound=build_inbound(runtime, mail, inbox.authenticate, slots, accounts.audit),
+        inbound=inbound,
         reports=reports,
         traffic=build_traffic(runtime, accounts.keep),
         receiver=receiver,
         watches=watches,
-        follow=build_follow(runtime, mail, tests, watches, slots),
+        follow=build_follow(runtime, mail, tests, watches, inbound, slots=slots),
         slots=slots,
         heartbeat=heartbeat,
         journals=journals,
@@ -152,6 +153,7 @@ def build_follow(
     mail: MailParts,
     tests: DeliverabilityParts,
     watches: WatchParts,
+    inbound: InboundParts,
     slots: WaitSlots,
 ) -> FollowAccount:
     """Build the hints for open pages."""
@@ -160,5 +162,6 @@ def build_follow(
     mail.removals.listen(follow.on_change)
     tests.notifications.listen(follow.on_test)
     watches.changed.listen(follow.on_change)
+    inbound.attempted.listen(follow.on_change)
     runtime.cluster.when_hints_are_lost(follow.check_all)
     return follow

@@ -154,12 +154,13 @@ def webhook_services(runtime: Runtime, webhooks: WebhookParts) -> list[Service]:
 
 
 class InboundParts(Struct, frozen=True):
-    """The operations on routes, and the deliveries."""
+    """The operations on routes, and the deliveries. ``attempted`` announces each attempt."""
 
     operations: InboundOperations
     deliver: DeliverInbound
     retention: InboundRetention
     fetch: FetchInbound
+    attempted: Notifications[AccountId]
 
 
 def build_inbound(
@@ -232,7 +233,7 @@ def build_inbound(
         read=read,
     )
     retention = InboundRetention(store, clock_and_randomness.expiry_now)
-    return InboundParts(operations, deliver, retention, FetchInbound(store))
+    return InboundParts(operations, deliver, retention, FetchInbound(store), finished)
 
 
 def verdicts_of(found: Authentication) -> Verdicts:

@@ -44,8 +44,8 @@ class _Watcher(Struct, eq=False):
 class FollowAccount:
     """The operation behind the live parts of pages.
 
-    Mails, tests and checks of watched domains are announced as changes. A change is a hint: the
-    page is read again.
+    Mails, tests, checks of watched domains and attempts of routes are announced as changes. A
+    change is a hint: the page is read again.
     """
 
     def __init__(self, find_owner: FindOwner, slots: WaitSlots, clock: IReactorTime) -> None:

@@ -24,10 +24,14 @@ from mailcheck.assembly.running.services import mail_factory
 from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import CompatibleOptions, Config, MailpitOptions, WebOptions
 from mailcheck.connections.policies import offer_no_tls
+from mailcheck.core.audit import Actor
 from mailcheck.core.errors import ExpectedFailure
+from mailcheck.core.inbound import InboundFormat, ReadyMail
 from mailcheck.imap.parsing import COMMANDS as IMAP_COMMANDS
 from mailcheck.imap.pop3 import COMMANDS as POP3_COMMANDS
 from mailcheck.operations.accounts.confirm import FRESH_MINUTES
+from mailcheck.operations.inbound.manage_routes import RouteSettings
+from mailcheck.operations.inbound.send_mail import Letter
 from mailcheck.smtp.verbs import VERBS
 from mailcheck.web.site.application import Application, Route
 from mailcheck.web.site.costs import Cost
@@ -248,6 +252,7 @@ class Target:
             "webhook_id": self._first("webhooks", "/inbox/webhooks", url=f"https://{DOMAIN}/"),
             "watch_id": self._first("watches", "/watches", target=DOMAIN),
             "key_id": run(house.assembly.accounts.keep.issue_key(house.account, "")).key.id,
+            **self._routed(),
             "report_id": store_report(house, f"report {self._calls}").id,
             "name": "x",
             "domain": DOMAIN,
@@ -256,6 +261,19 @@ class Target:
             "account_id": "x",
             "invitation_id": "x",
         }
+
+    def _routed(self) -> dict[str, str]:
+        """Return the ids of a route and of a mail for it."""
+        inbound, account_id = self.house.assembly.inbound.operations, self.house.account.id
+        routes = run(inbound.routes.of_account(account_id))
+        if not routes:
+            settings = RouteSettings(to="support@*", url=f"https://{DOMAIN}/")
+            made = inbound.routes.create(
+                account_id, InboundFormat.MAILCHECK, settings, Actor("mallory")
+            )
+            routes = [run(made)]
+        sent = run(inbound.send.send(account_id, routes[0].id, Letter(ready=ReadyMail.EMPTY)))
+        return {"route_id": routes[0].id, "mail_id": sent.mail_id}
 
     def _exists(self, path: str, name: str) -> bool:
         return bool(name) and self.house.get(path + name).status == 200

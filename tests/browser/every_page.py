@@ -38,6 +38,7 @@ from tests.fakes.report_senders import (
 )
 from tests.house import mail
 from tests.servers.daemon import HOST
+from tests.servers.http_stub import QuietHandler, serving
 
 STRANGER, NEW, ANN, OWNER, READER, OPERATOR = (
     *("stranger", "new", "ann", "owner"),
@@ -147,9 +148,13 @@ class Scene:
 
 @dataclass
 class Filled:
-    """A daemon with data, the stored sessions of its people, and its pages."""
+    """A daemon with data, the stored sessions of its people, and its pages.
+
+    ``application`` is the URL of an application that receives mail.
+    """
 
     world: ToolWorld
+    application: str
     sessions: dict[str, Any] = field(default_factory=dict)
     scenes: list[Scene] = field(default_factory=list)
     invitations: dict[str, str] = field(default_factory=dict)
@@ -176,11 +181,30 @@ class Filled:
         watched.page.locator(scene.shows).first.wait_for()
 
 
+class Application(QuietHandler):
+    """An application that takes most mails, and is busy or fails at other paths."""
+
+    def do_POST(self) -> None:
+        """Answer a mail."""
+        self.rfile.read(int(self.headers["Content-Length"]))
+        status = 503 if self.path == "/busy" else 200
+        body = b'{"error": "the queue is full"}' if status == 503 else b'{"ticket": 7}'
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
 @contextmanager
 def filled_world(browser: Browser, folder: Path) -> Iterator[Filled]:
     """Run the daemon, and fill it."""
-    with running_tool_world(folder, reports_records()) as world:
-        filled = Filled(world)
+    allowed = [f"{ACCOUNT_NAME}={HOST}/32"]
+    with (
+        running_tool_world(folder, reports_records(), webhooks_allow=allowed) as world,
+        serving(Application) as application,
+    ):
+        filled = Filled(world, application)
         _fill_strangers(filled)
         for name, fill in _FILLS.items():
             with filled.visit(browser, name) as watched:
@@ -226,6 +250,7 @@ def _fill_new(filled: Filled, watched: Watched) -> None:
         Scene(f"empty-{urlsplit(path).path.strip('/').replace('/', '-') or 'overview'}", path, NEW)
         for path in (
             *("/", "/inbox", "/tests", "/domains", "/webhooks", "/connect", "/keys", "/account"),
+            "/inbound",
             *("/account/activity", "/projects", "/reports", "/traffic", "/no-such-page"),
             *("/account/people", "/join?invitation=none", "/authorize?client_id=none"),
         )
@@ -427,6 +452,54 @@ def _fill_programs(filled: Filled, watched: Watched) -> None:
     ]
 
 
+def _fill_inbound(filled: Filled, watched: Watched) -> None:
+    page = watched.page
+    watched.go("/inbox")
+    page.get_by_role("button", name="Send a test mail").click()
+    message = page.locator("#mails a").first.get_attribute("href") or ""
+
+    def create_route(page: Page, path: str = "/mail", kind: str = "SendGrid Inbound Parse") -> None:
+        page.get_by_label("Recipients").fill("*+ticket-*@*")
+        page.get_by_label("Format").select_option(label=kind)
+        page.get_by_label("URL of your application").fill(f"{filled.application}{path}")
+        page.get_by_role("button", name="Create route").click()
+
+    def send(page: Page, name: str) -> None:
+        page.get_by_role("button", name=name, exact=True).click()
+        page.locator(".attempt").first.wait_for()
+
+    def send_nothing(page: Page) -> None:
+        page.get_by_label("From").fill("nobody")
+        page.get_by_role("button", name="Send", exact=True).click()
+
+    def open_all(page: Page) -> None:
+        for one in page.locator("main details").all():
+            one.evaluate("one => one.open = true")
+
+    watched.go("/inbound")
+    create_route(page, "/busy", "Postmark inbound webhook")
+    page.get_by_role("link", name="I have copied it").click()
+    send(page, "Hard bounce")
+    failed = urlsplit(page.url).path
+    watched.go("/inbound")
+    create_route(page)
+    page.get_by_role("link", name="I have copied it").click()
+    route = urlsplit(page.url).path
+    for name in ("Reply from Gmail, above", "Injection attempt", "Subject of 2,000 characters"):
+        watched.go(route)
+        send(page, name)
+    filled.scenes += [
+        Scene("inbound", "/inbound", OPERATOR),
+        Scene("inbound-secret", "/inbound", OPERATOR, "#route-key", create_route),
+        Scene("inbound-route", route, OPERATOR),
+        Scene("inbound-mail", urlsplit(page.url).path, OPERATOR, ".attempt"),
+        Scene("inbound-mail-failed", failed, OPERATOR, ".attempt", open_all),
+        Scene("inbound-write", f"{route}/write", OPERATOR),
+        Scene("inbound-write-failed", f"{route}/write", OPERATOR, "[role=alert]", send_nothing),
+        Scene("inbound-reply", f"{message}/reply", OPERATOR),
+    ]
+
+
 def _fill_owner(filled: Filled, watched: Watched) -> None:
     page = watched.page
     make_account(watched, filled.world.daemon)
@@ -455,7 +528,7 @@ def _fill_reader(filled: Filled, watched: Watched) -> None:
     watched.page.wait_for_url("**/project*")
     filled.scenes += [
         Scene(f"reader-{name}", f"/{name}", READER)
-        for name in ("inbox", "keys", "webhooks", "domains", "tests", "project")
+        for name in ("inbox", "keys", "webhooks", "domains", "tests", "project", "inbound")
     ]
 
 
@@ -480,6 +553,7 @@ def _fill_operator(filled: Filled, watched: Watched) -> None:
     page = watched.page
     page.locator("main form button").first.click()
     page.locator("nav[aria-label=Main]").wait_for()
+    _fill_inbound(filled, watched)
     watched.go("/account/people")
     person = page.locator("main table a").first.get_attribute("href") or ""
     filled.scenes += [

@@ -1,7 +1,7 @@
 """Builds the dashboard."""
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
 from mailcheck.assembly.daemon import Daemon
@@ -9,6 +9,7 @@ from mailcheck.assembly.deployment import mail_server, submission_server
 from mailcheck.assembly.doors.access import WebParts
 from mailcheck.assembly.doors.oauth import oauth_settings
 from mailcheck.cluster.local import LocalCluster
+from mailcheck.core.inbound import InboundFormat, InboundRoute
 from mailcheck.core.network_addresses import parse_listen_address
 from mailcheck.operations.cached_values import CachedValues
 from mailcheck.operations.deliverability.manage_tests import MailOfTest
@@ -16,6 +17,7 @@ from mailcheck.operations.doctor import Doctor
 from mailcheck.operations.domains.show_domains import DomainSummary, ShowDomains
 from mailcheck.operations.inbox.send_sample import SendSample
 from mailcheck.operations.inbox.show_message import ShowMessage
+from mailcheck.operations.inbox.webhooks.event_signatures import verification_key
 from mailcheck.ops.watch import DISK
 from mailcheck.web.api.calls import Route
 from mailcheck.web.api.description import ApiDescription
@@ -47,6 +49,8 @@ from mailcheck.web.dashboard.domains.reports_pages import ReportsPages
 from mailcheck.web.dashboard.domains.traffic_pages import TrafficPages
 from mailcheck.web.dashboard.domains.view import NameRules
 from mailcheck.web.dashboard.door import Dashboard
+from mailcheck.web.dashboard.inbound.reply_pages import ReplyPages
+from mailcheck.web.dashboard.inbound.route_pages import InboundFormatText, RoutePages
 from mailcheck.web.dashboard.inbox.checks_pages import CheckPages
 from mailcheck.web.dashboard.inbox.live import LivePages
 from mailcheck.web.dashboard.inbox.message_pages import MessagePages
@@ -146,7 +150,28 @@ def _account_pages(daemon: Daemon, confirm: ConfirmPages, renderer: Renderer) ->
             _outcomes=accounts.oauth_outcomes,
         ).pages(),
         *WebhookPages(webhooks, daemon.inbox.read, budget, renderer).pages(),
+        *RoutePages(
+            daemon.inbound.operations, _format_texts, _find_public_key, options.domain, renderer
+        ).pages(),
+        *ReplyPages(daemon.inbound.operations, daemon.inbox.read, renderer).pages(),
     ]
+
+
+@cache
+def _format_texts() -> Mapping[InboundFormat, InboundFormatText]:
+    # Imported here, since most daemons have no routes.
+    from mailcheck.web.providers.inbound.catalogue import format_rows
+
+    return {
+        name: InboundFormatText(row.title, row.authentication)
+        for name, row in format_rows("").items()
+    }
+
+
+def _find_public_key(route: InboundRoute) -> str:
+    if route.format not in (InboundFormat.SENDGRID, InboundFormat.SENDGRID_RAW):
+        return ""
+    return verification_key(route.secret)
 
 
 def _mail_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:

@@ -27,6 +27,7 @@ from mailcheck.core.inbound import (
     InboundRouteId,
     InboundState,
     MailProgram,
+    Place,
     ReadyMail,
     Verdicts,
 )
@@ -87,6 +88,7 @@ class Letter(Struct, frozen=True, kw_only=True):
     message_id: MessageId | None = None
     mail_id: InboundMailId | None = None
     program: MailProgram = MailProgram.GMAIL
+    place: Place = Place.ABOVE
     envelope_sender: str | None = None
     verdicts: Verdicts | None = None
     fault: str | None = None
@@ -321,7 +323,7 @@ def _as_reply(mail: OutgoingMail, letter: Letter, original: Original, now: Insta
     quoted = read_quoted(original.raw_message, now)
     text, html = letter.text, letter.html
     if html is None:
-        reply = write_reply(quoted, text or "", letter.program)
+        reply = write_reply(quoted, text or "", letter.program, letter.place)
         text, html = reply.text, reply.html
     subject = letter.subject
     if subject is None:

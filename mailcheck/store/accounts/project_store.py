@@ -46,6 +46,8 @@ class Held(StrEnum):
     WEBHOOK = "webhook"
     WATCH = "watch"
     KEY = "api_key"
+    ROUTE = "inbound_route"
+    INBOUND_MAIL = "inbound_mail"
 
 
 class ProjectStore(Store):

@@ -14,7 +14,7 @@ from mailcheck.operations.accounts.sign_in import DashboardSessions
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.web.dashboard.addresses import MINE, split_address
 from mailcheck.web.dashboard.cookies import NEAREST, SESSION, VISITOR, read_cookie
-from mailcheck.web.dashboard.rendering import FORM_TOKEN
+from mailcheck.web.dashboard.rendering import FORM_TOKEN, format_number
 from mailcheck.web.dashboard.visits import FormSecret, Visit
 from mailcheck.web.site.failures import BodyTooLarge
 from mailcheck.web.site.forms import MULTIPART, Upload, parse_form
@@ -94,7 +94,7 @@ def read_parameters(visit: Visit, body: bytes) -> Visit:
     if content_type.lower().startswith(MULTIPART):
         form, files = _read_form_with_files(body, content_type)
     elif len(body) > MAX_BODY:
-        raise BodyTooLarge(f"the form has more than {MAX_BODY:,} bytes")
+        raise BodyTooLarge(f"the form has more than {format_number(MAX_BODY)} bytes")
     else:
         form = Query(split_query(body))
     token = form.text(FORM_TOKEN) or "".join(header_values(request, b"X-Form-Token"))

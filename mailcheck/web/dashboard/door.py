@@ -66,6 +66,8 @@ HELD: Mapping[str, Held] = {
     "webhook_id": Held.WEBHOOK,
     "watch_id": Held.WATCH,
     "key_id": Held.KEY,
+    "route_id": Held.ROUTE,
+    "mail_id": Held.INBOUND_MAIL,
 }
 """The path variables that name an object of a project."""
 

@@ -7,7 +7,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlencode
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from msgspec import Struct
 
 from mailcheck.checks.dnsbl.catalogue import PROFILE_SIZE
@@ -31,6 +31,7 @@ MENU: tuple[Entry, ...] = (
     ("Inbox", "/inbox", Role.READER),
     ("Deliverability", "/tests", Role.READER),
     ("Domains", "/domains", Role.READER),
+    ("Inbound", "/inbound", Role.READER),
     ("Webhooks", "/webhooks", Role.EDITOR),
     ("Connect", "/connect", Role.READER),
     ("Keys", "/keys", Role.EDITOR),
@@ -67,6 +68,9 @@ NOTICES: Mapping[str, str] = {
     "session-ended": "The session has ended.",
     "account-changed": "The account has been changed.",
     "account-deleted": "The account has been deleted, with all of its data.",
+    "inbound-sent": "The mail is on its way to your application.",
+    "route-changed": "The route has been changed.",
+    "route-deleted": "The route has been deleted, with its mails.",
     "project-created": "The project is ready. Invite people to it.",
     "project-joined": "You are a member of this project now. The pages show its data.",
     "project-left": "You have left the project.",
@@ -127,6 +131,9 @@ NO_SUBJECT, NO_AUTHOR = "(no subject)", "(no sender)"
 NULL_SENDER = "<> (null sender)"
 """How pages name the null reverse-path, which bounces and notifications have (RFC 5321 4.5.5)."""
 
+_CODE = re.compile(r"`([^`]+)`")
+_BOLD = re.compile(r"\*\*([^*]+)\*\*")
+
 FORM_TOKEN = "form-token"  # noqa: S105
 """Name of the form field and of the meta element that contain the form token."""
 
@@ -159,6 +166,7 @@ def template_environment() -> "Environment":
     templates.filters["sentence"] = format_sentence
     templates.filters["short_of"] = shorten_recipient
     templates.filters["breakable"] = make_breakable
+    templates.filters["code_words"] = render_code
     return templates
 
 
@@ -353,6 +361,12 @@ def shorten_recipient(recipient: str, mailbox: str) -> str:
 def topic_of_issue(one: Mapping[str, Any]) -> Topic:
     """Return the topic of a deduction or a finding in the JSON of a report."""
     return topic_of_finding(one["id"], one.get("check") or one["area"])
+
+
+def render_code(text: str) -> Markup:
+    """Render text between backticks as code, and text between double asterisks in bold."""
+    shown = str(escape(text))
+    return Markup(_BOLD.sub(r"<b>\1</b>", _CODE.sub(r"<code>\1</code>", shown)))  # noqa: S704
 
 
 def make_breakable(address: str) -> Markup:

@@ -20,7 +20,8 @@ VOID = frozenset({"meta", "link", "input", "img", "br", "hr", "source", "wbr"})
 
 SEGMENTS = frozenset(
     [
-        *("", "api", "blocklists", "connect", "domain", "domains", "inbox", "keys", "live"),
+        *("", "api", "blocklists", "connect", "domain", "domains", "inbound", "inbox", "keys"),
+        "live",
         *("places", "project", "reports", "tests", "traffic", "watches", "webhooks"),
     ]
 )
@@ -78,7 +79,8 @@ class Browser:
         accept = "Accept: text/html,application/xhtml+xml,*/*;q=0.8"
         lines = [accept, *self.fields, *fields, *self.cookie_fields]
         if method == "POST":
-            lines.append("Content-Type: application/x-www-form-urlencoded")
+            if not any(line.startswith("Content-Type:") for line in fields):
+                lines.append("Content-Type: application/x-www-form-urlencoded")
             lines.append(f"Content-Length: {len(body)}")
         connection.send(request(path, *lines, method=method) + body)
         answer, rest = read_answer(connection.received(), method)

@@ -5,12 +5,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mailcheck.web.dashboard.api_reference.view import (
-    describe_type,
-    list_fields,
-    render_code,
-    shorten,
-)
+from mailcheck.web.dashboard.api_reference.view import describe_type, list_fields, shorten
+from mailcheck.web.dashboard.rendering import render_code
 from tests.house import Answer, House, mail, run
 from tests.spec.description import load_document
 from tests.web.dashboard.browser import Browser

@@ -33,6 +33,8 @@ CONFIRMED = [
     "/account/passkeys/<passkey_id>/remove",
     "/account/passkeys/options",
     "/account/second-factor",
+    "/inbound",
+    "/inbound/routes/<route_id>",
     "/keys",
     "/project/invitations",
     "/project/members/<account_id>/role",

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from mailcheck.core.projects import Role
+from mailcheck.store.accounts.project_store import Held
 from mailcheck.web.dashboard.addresses import MINE, address_in
 from mailcheck.web.dashboard.door import HELD
 from mailcheck.web.dashboard.visits import Page
@@ -64,6 +65,13 @@ def fill(browser: Browser, number: int) -> Ids:
     browser.submit("/keys", name="walked")
     browser.open("/webhooks")
     browser.submit("/webhooks", url="https://hooks.example/")
+    browser.open("/inbound")
+    browser.submit(
+        "/inbound", to="support@*", format="mailcheck", url="https://app.example/", speed="60"
+    )
+    route_id = _id_of(house, Held.ROUTE.value, browser.project)
+    browser.open("/inbound")
+    browser.submit(f"/inbound/routes/{route_id}/ready", ready="empty")
     browser.open("/domains/good.example/history")
     browser.submit("/domains/good.example/settings")
     tables = {name: kind.value for name, kind in HELD.items()}

@@ -1,22 +1,18 @@
 """Operations and types of the OpenAPI document, prepared for the templates."""
 
 import json
-import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 from msgspec import Struct
 
-from mailcheck.web.dashboard.rendering import format_number
+from mailcheck.web.dashboard.rendering import format_number, render_code
 from mailcheck.web.site.failures import METHOD_NOT_ALLOWED, NOT_FOUND
 
 _PREFIX = "#/components/schemas/"
-
-_CODE = re.compile(r"`([^`]+)`")
-_BOLD = re.compile(r"\*\*([^*]+)\*\*")
 
 BOUNDS = {
     "minimum": "at least {}",
@@ -35,12 +31,6 @@ class Row(Struct, frozen=True):
     kind: Markup
     is_required: bool
     description: Markup
-
-
-def render_code(text: str) -> Markup:
-    """Render text between backticks as code, and text between double asterisks in bold."""
-    shown = str(escape(text))
-    return Markup(_BOLD.sub(r"<b>\1</b>", _CODE.sub(r"<code>\1</code>", shown)))  # noqa: S704
 
 
 def describe_type(schema: Mapping[str, Any]) -> Markup:

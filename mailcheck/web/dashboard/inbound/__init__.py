@@ -1,0 +1,1 @@
+"""Pages of routes of mail into applications."""
