@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from tests.spec.inbound_shapes import INBOUND_ROUTES
 from tests.spec.matching import Schema
+from tests.spec.received_shapes import RECEIVED_ROUTES
 from tests.spec.shapes import (
     ADDRESS,
     BOOLEAN,
@@ -134,7 +134,7 @@ PROVIDER_ERRORS: Mapping[str, _Bodies] = {
 """The body of every error, by the name of the provider."""
 
 PROVIDER_ROUTES: Mapping[tuple[str, str], Mapping[int, _Bodies]] = {
-    **INBOUND_ROUTES,
+    **RECEIVED_ROUTES,
     ("POST", "/providers/resend/emails"): {200: shape(_RESEND_ID)},
     ("POST", "/providers/resend/emails/batch"): {
         200: shape(

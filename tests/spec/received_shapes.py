@@ -92,7 +92,7 @@ _RECEIVING = "/providers/resend/emails/receiving"
 _INBOX = "/providers/mailtrap/api/inbound/inboxes/{inbox}/messages"
 _MESSAGE = "/providers/mailgun/v3/domains/{domain}/messages/{id}"
 
-INBOUND_ROUTES: Mapping[
+RECEIVED_ROUTES: Mapping[
     tuple[str, str], Mapping[int, Shape | Bytes | tuple[Shape | Bytes, ...]]
 ] = {
     ("GET", _RECEIVING): {200: _list_of(record(_LISTED))},
