@@ -8,7 +8,9 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -42,6 +44,7 @@ from mailcheck.cli.access.reactor_commands import CountedLookups, on_reactor
 from mailcheck.cli.commands import Console, whole_id
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
 from mailcheck.cli.parser import whole_number
+from mailcheck.cli.report_files import find_files, make_parts
 from mailcheck.cli.texts.report_texts import (
     count,
     describe_letter,
@@ -50,7 +53,7 @@ from mailcheck.cli.texts.report_texts import (
     describe_tls,
     reporter_of,
 )
-from mailcheck.clients.mailcheck_client import LARGEST_PAGE, Mailcheck
+from mailcheck.clients.mailcheck_client import LARGEST_PAGE, Mailcheck, Unreachable
 from mailcheck.core.domains.receiver_reports import MIN_DAYS, ReportKind
 from mailcheck.core.errors import ReportRefused
 from mailcheck.core.identifiers import SHORT_ID_LENGTH
@@ -69,6 +72,20 @@ _EPILOG = (
     "A FILE is a report as it was sent (zip, gzip, XML or JSON), the whole mail, or an mbox"
     " file. Exit status: 0 fine, 1 some mail failed, 2 a file is not a report."
 )
+
+_IMPORT_EPILOG = (
+    "A PATH is a DMARC, TLS or failure report (XML, JSON, gzip or zip), a mail with reports, an"
+    " mbox file, a zip file of many, a Maildir, or a folder with such files. A report that is known"
+    " changes nothing, so an import may be repeated. Exit status: 0 fine, 1 some files were"
+    " rejected."
+)
+
+RESTART = 60.0
+"""Seconds for which an import waits for a daemon that cannot be reached, such as one that is being
+restarted."""
+
+LONGEST_PART = 600.0
+"""Seconds that the daemon may need for a part of an import."""
 
 _A_REPORT = "a report; - reads stdin"
 
@@ -137,7 +154,14 @@ def add_reports(parser: argparse.ArgumentParser) -> None:
     delete.add_argument("ids", nargs="*", metavar="ID", help="as `mailcheck reports list` shows it")
     delete.add_argument("--reporter", metavar="DOMAIN", help="all reports of this reporter")
     delete.add_argument("--day", metavar="DATE", help="all reports about this day, like 2026-11-19")
-    for part, do in ((listed, _list_reports), (delete, _delete_reports)):
+    imported = parts.add_parser(
+        "import",
+        help="import the reports that you already have: files, archives, mailboxes and folders",
+    )
+    imported.epilog = _IMPORT_EPILOG
+    imported.add_argument("paths", nargs="+", metavar="PATH", help="file or folder; - reads stdin")
+    commands = ((listed, _list_reports), (delete, _delete_reports), (imported, _import_reports))
+    for part, do in commands:
         set_daemon_command(part, do)
         part.add_argument("--json", action="store_true", help="print JSON, as the API returns it")
 
@@ -313,6 +337,55 @@ def _list_reports(daemon: Mailcheck, options: argparse.Namespace, console: Conso
         if "letter" in report:
             console.print_lines(describe_letter(report["letter"]))
     return EXIT_FINE
+
+
+def _import_reports(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck reports import``: send files in parts, and print what was rejected."""
+    missing = [path for path in options.paths if path != "-" and not Path(path).exists()]
+    if missing:
+        console.print_note(f"mailcheck: {missing[0]} does not exist")
+        return EXIT_USAGE
+    counts: Counter[str] = Counter()
+    files: list[dict[str, Any]] = []
+    for part in make_parts(find_files(options.paths)):
+        outcomes = [
+            {"file": file.name, "outcome": "rejected", "reason": file.why}
+            for file in part
+            if file.why
+        ]
+        given = [(file.name, file.data) for file in part if not file.why]
+        outcomes += _send_part(daemon, given) if given else []
+        for outcome in outcomes:
+            counts[outcome["outcome"]] += 1
+            if outcome["outcome"] == "rejected" and not options.json:
+                console.print_line(f"{outcome['file']}: {outcome['reason']}")
+        files += outcomes if options.json else []
+        console.progress.text = f"importing: {_describe_counts(counts)}"
+    if options.json:
+        sums = {name: counts[name] for name in ("new", "known", "rejected")}
+        console.print_line(json.dumps({**sums, "files": files}))
+    else:
+        console.print_note(_describe_counts(counts))
+    return EXIT_PROBLEM if counts["rejected"] else EXIT_FINE
+
+
+def _describe_counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{counts[name]} {name}" for name in ("new", "known", "rejected"))
+
+
+def _send_part(daemon: Mailcheck, files: Sequence[tuple[str, bytes]]) -> list[dict[str, Any]]:
+    """Send files, and wait for a daemon that is being restarted. What it has stored is known."""
+    began = time.monotonic()
+    while True:
+        try:
+            answer = daemon.request(
+                "POST", "/reports/import", files=files, patience=RESTART, seconds=LONGEST_PART
+            )
+            return list(answer["files"])
+        except Unreachable:
+            if time.monotonic() - began > RESTART:
+                raise
+            time.sleep(1.0)
 
 
 def _delete_reports(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:

@@ -31,7 +31,7 @@ import re
 import secrets
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from difflib import get_close_matches
@@ -397,6 +397,7 @@ class _Request(NamedTuple):
     seconds: float = 0
     accept: str = "application/json"
     body: bytes | None = None
+    content_type: str = ""
 
 
 class Mailcheck:
@@ -619,19 +620,24 @@ class Mailcheck:
         patience: float = PATIENCE,
         body: Mapping[str, Any] | None = None,
         seconds: float = 0,
+        files: Iterable[tuple[str, bytes]] | None = None,
     ) -> dict[str, Any]:
         """Send a request with ``body`` as JSON, and return the JSON of the response.
 
-        ``path`` is below ``/api/v1``. If the service responds with 429 or 503, the request is
-        retried for up to ``patience`` seconds. ``seconds`` is the time that the service may need
-        for the response, beside that of a normal request.
+        ``path`` is below ``/api/v1``. ``files`` with their names are sent as a form instead. If
+        the service responds with 429 or 503, the request is retried for up to ``patience``
+        seconds. ``seconds`` is the time that the service may need for the response, beside that
+        of a normal request.
 
         :raises MailcheckError: the status of the response is not 200.
         """
         query = parameters or {}
         data = None if body is None else json.dumps(body).encode()
         seconds = max(seconds, float(query.get("timeout", 0)))
-        request = _Request(method, path, query, seconds, body=data)
+        content_type = ""
+        if files is not None:
+            data, content_type = _form_of(files)
+        request = _Request(method, path, query, seconds, body=data, content_type=content_type)
         return self._json(request, _RetryBudget(patience))
 
     def _mailbox(self) -> _Mailbox:
@@ -728,6 +734,8 @@ class Mailcheck:
         query = {name: value for name, value in request.parameters.items() if value is not None}
         url = self._api + request.path + (f"?{urlencode(query, doseq=True)}" if query else "")
         headers = {**self.authorization, "Accept": request.accept}
+        if request.content_type:
+            headers["Content-Type"] = request.content_type
         while True:
             try:
                 http_request = Request(url, request.body, headers, method=request.method)  # noqa: S310
@@ -737,6 +745,18 @@ class Mailcheck:
                 if not budget.sleep(_retry_delay(error)):
                     message = body.get("error") or f"HTTP status {error.code}"
                     raise MailcheckError(message, error.code, body) from None
+
+
+def _form_of(files: Iterable[tuple[str, bytes]]) -> tuple[bytes, str]:
+    """Return files as a form (RFC 7578), and its media type."""
+    boundary = os.urandom(16).hex()
+    pieces: list[bytes] = []
+    for name, data in files:
+        shown = name.replace("\\", "/").replace('"', "'").replace("\r", " ").replace("\n", " ")
+        disposition = f'Content-Disposition: form-data; name="file"; filename="{shown}"'
+        pieces += [f"--{boundary}\r\n{disposition}\r\n\r\n".encode(), data, b"\r\n"]
+    pieces.append(f"--{boundary}--\r\n".encode())
+    return b"".join(pieces), f"multipart/form-data; boundary={boundary}"
 
 
 async def in_thread(

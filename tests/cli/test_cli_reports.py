@@ -1,14 +1,16 @@
 """``mailcheck dmarc`` and ``mailcheck tls-report``: output and exit status."""
 
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
 import pytest_twisted
 
 from mailcheck.api.domains.receiver_reports import DmarcFiles, TlsFiles
+from mailcheck.cli import report_files
 from tests.cli.command_line import Outcome, run_command, run_work
-from tests.corpus.report_files import FOLDER, document, gzipped, report_mail
+from tests.corpus.report_files import FOLDER, document, gzipped, report_mail, zipped
 from tests.fakes.dmarc_year import DOMAIN, Year, year_zone
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.report_senders import reports_zone, signed_letter, signed_report
@@ -146,6 +148,73 @@ def test_reports_of_an_account_are_listed_and_deleted(tmp_path: Path) -> None:
         gone = call("delete", "--day", "2026-11-19", "--json")
         assert json.loads(gone.output) == {"success": True, "deleted": 1}
         assert call("list").lines == []
+
+
+def test_reports_are_imported_from_files(tmp_path: Path) -> None:
+    """Folders, Maildirs, mailboxes and archives are imported; rejected files have a line each."""
+    house = reporting_house(reports_zone())
+    key, folder = tmp_path / "key", tmp_path / "reports"
+    key.write_text(house.key)
+    google, yahoo = document("google.xml"), document("yahoo.xml")
+    mail = report_mail(gzipped(google), "application/gzip", "r.xml.gz")
+    files = {
+        "a.xml": google,
+        ".hidden": b"hidden",
+        "notes.txt": b"hello",
+        "year/b.zip": zipped(yahoo),
+        "Maildir/cur/1:2,S": mail,
+        "Maildir/.Reports/cur/2": report_mail(document("gmx.xml"), "text/xml", "r.xml"),
+        "Maildir/.Reports/new/3": mail,
+        "Maildir/new/4": mail,
+        "Maildir/tmp/5": b"incomplete",
+        "Maildir/dovecot.index": b"index",
+        "mails.mbox": b"From x\n" + mail + b"\nFrom y\n" + mail,
+    }
+    for name, data in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    with serving_house(house) as url:
+
+        def call(*arguments: str) -> Outcome:
+            options = ("--url", url, "--key-file", str(key))
+            return run_command("reports", "import", *arguments, *options)
+
+        first = call(str(folder))
+        assert first.status == 1
+        (rejected,) = first.lines
+        assert rejected.startswith(f"{folder}/notes.txt: it contains no report")
+        assert first.errors == "3 new, 5 known, 1 rejected\n"
+        again = json.loads(call("--json", str(folder / "a.xml"), str(folder / "year")).output)
+        assert (again["new"], again["known"], again["rejected"]) == (0, 2, 0)
+        assert [one["file"] for one in again["files"]] == [
+            str(folder / "a.xml"),
+            str(folder / "year" / "b.zip"),
+        ]
+        absent = call(str(folder / "absent"))
+        assert (absent.status, "does not exist" in absent.errors) == (2, True)
+
+
+@pytest.mark.parametrize("is_zip", [False, True])
+def test_large_files_are_sent_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_zip: bool
+) -> None:
+    """A mailbox or archive that is larger than a part is split into its mails or files."""
+    monkeypatch.setattr(report_files, "PART", 3_000)
+    path, mails = (
+        tmp_path / "all",
+        [b"From x\nSubject: %d\n\n%s\n\n" % (n, b"x" * 900) for n in range(9)],
+    )
+    if is_zip:
+        with zipfile.ZipFile(path, "w") as archive:
+            for number, mail in enumerate(mails):
+                archive.writestr(f"{number}.eml", mail)
+    else:
+        path.write_bytes(b"".join(mails))
+    parts = list(report_files.make_parts(report_files.find_files([str(path)])))
+    assert [len(part) for part in parts] == [3, 3, 3]
+    assert [file.data for part in parts for file in part] == mails
+    ending = "all/8.eml" if is_zip else "all mail 9"
+    assert parts[-1][-1].name.endswith(ending)
 
 
 def test_the_plan_of_a_domain(tmp_path: Path) -> None:

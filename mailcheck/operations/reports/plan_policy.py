@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mailcheck.checks.dkim.evaluate import evaluate_dkim
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
@@ -44,8 +45,15 @@ from mailcheck.checks.receiver_reports.senders import (
     pack_rows,
 )
 from mailcheck.checks.receiver_reports.services import RecordUse, ServiceRecord
+from mailcheck.checks.receiver_reports.trust import Trust, judge_dmarc_request
 from mailcheck.checks.spf.mail import evaluate_spf_of_mail
-from mailcheck.core.domains.receiver_reports import Coverage, MailOfWays, ReportKind, SenderDecision
+from mailcheck.core.domains.receiver_reports import (
+    Coverage,
+    MailOfWays,
+    ReportKind,
+    ReportPlaces,
+    SenderDecision,
+)
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.network_addresses import parse_ip_address
@@ -209,8 +217,11 @@ class PlanPolicy:
             decisions = decide_without_mail(mail, decisions)
         if found.is_cut:
             doubts.append(f"The reports have over {MOST_ROWS} different rows: choose fewer days.")
+        places = await self._show.to_offer(account_id)
         ways = await self._store.ways(account_id, domain, since)
-        steps = await self._find_record_steps(account_id, domain, verdict)
+        if places.dmarc and judge_dmarc_request(verdict, places.dmarc).trust is Trust.TRUSTED:
+            ways = replace(ways, is_proven=True)
+        steps = await self._find_record_steps(domain, verdict, places)
         # Reports that are imported from elsewhere need no further address.
         if is_silent or (ways.imported and verdict.record is not None and verdict.record.rua):
             steps = [step for step in steps if step.step.kind is not StepKind.REQUEST_REPORTS]
@@ -290,7 +301,7 @@ class PlanPolicy:
         )
 
     async def _find_record_steps(
-        self, account_id: AccountId, domain: str, verdict: DmarcVerdict
+        self, domain: str, verdict: DmarcVerdict, places: ReportPlaces
     ) -> list[ShownStep]:
         """Return the steps for the DMARC record itself."""
         if verdict.presence is Presence.UNDETERMINED:
@@ -302,7 +313,6 @@ class PlanPolicy:
         ]
         if verdict.broken_texts and broken:
             return [ShownStep(PlanStep(StepKind.REPAIR, 0), broken[0].meaning, broken[0].fix)]
-        places = await self._show.to_offer(account_id)
         if not places.dmarc:
             return []
         offered: RecordOffer = (await self._offer.offer(domain, places)).dmarc
