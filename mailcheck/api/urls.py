@@ -14,14 +14,14 @@ API_PATH = "/api/v1"
 MCP_PATH = "/mcp"
 API_PAGE_PATH = "/api"
 IMPORT_PATH = "/reports/import"
-"""Path of imports of reports in the API, whose bodies may be large."""
+"""Path of imports of reports, in the API and in a project. Their bodies may be large."""
 
 PROVIDERS_PATH = "/providers"
 
 PROJECT_PAGES_PATH = "/p"
 """Beginning of the paths of pages of a project, before its id."""
 
-PAGES_WITH_FILES = ("/inbound/routes/*/write", "/inbox/messages/*/reply")
+PAGES_WITH_FILES = ("/inbound/routes/*/write", "/inbox/messages/*/reply", IMPORT_PATH)
 """Paths in a project of the pages whose forms have files. ``*`` stands for one segment."""
 
 

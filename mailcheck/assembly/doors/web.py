@@ -56,6 +56,7 @@ def build_web(daemon: Daemon) -> BoundedSite:
             {
                 f"{PROVIDERS_PATH}/".encode(): posted_size(config.smtp.max_message_size),
                 f"{API_PATH}{IMPORT_PATH}".encode(): MAX_IMPORT,
+                f"{PROJECT_PAGES_PATH}/*{IMPORT_PATH}".encode(): MAX_IMPORT,
                 **{
                     f"{PROJECT_PAGES_PATH}/*{path}".encode(): config.smtp.max_message_size
                     for path in PAGES_WITH_FILES

@@ -47,6 +47,30 @@ def local(owner: Browser) -> str:
     return address(owner)
 
 
+def test_files_are_imported(owner: Browser) -> None:
+    """The result has the outcome of each file, and the pages say how the reports came."""
+    owner.open("/reports")
+    form = [
+        ("form-token", "", owner.page.form_token.encode()),
+        ("file", "google.xml", document("google.xml")),
+        ("file", "notes.txt", b"hello"),
+    ]
+    body = b"".join(
+        b'--b\r\nContent-Disposition: form-data; name="%s"%s\r\n\r\n%s\r\n'
+        % (name.encode(), f'; filename="{file}"'.encode() if file else b"", data)
+        for name, file, data in form
+    )
+    media_type = "Content-Type: multipart/form-data; boundary=b"
+    owner.send("POST", "/reports/import", body + b"--b--\r\n", media_type)
+    assert "1 new, 0 known, 1 rejected." in owner.words
+    assert "notes.txt: It contains no report" in owner.words
+    assert "Uploaded from google.com" in owner.read("/reports")
+    for tab in ("reports", "plan"):
+        page = owner.read(f"/domains/{DOMAIN}/{tab}")
+        assert "uploaded: 123 messages" in page
+        assert f"not proven {DOMAIN} has not requested reports" in page
+
+
 def test_the_records_to_receive_reports(owner: Browser, local: str, zone: MemoryZone) -> None:
     """Both records are shown until the domain requests its reports here."""
     assert local.startswith("dmarc-")

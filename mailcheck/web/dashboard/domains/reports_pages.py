@@ -11,6 +11,7 @@ from mailcheck.api.domains.dmarc_plan import render_plan
 from mailcheck.api.domains.findings import render_record
 from mailcheck.api.domains.receiver_reports import (
     render_feedback_overview,
+    render_imported,
     render_kept_reports,
     render_overview,
     render_tls_overview,
@@ -23,7 +24,15 @@ from mailcheck.api.requests.checks import (
 )
 from mailcheck.api.requests.fields import DAY, INTEGER, LAST_PAGE, one_of
 from mailcheck.api.shapes import as_json
-from mailcheck.core.domains.receiver_reports import MIN_DAYS, ReportId, ReportKind, ReportSelection
+from mailcheck.api.urls import IMPORT_PATH
+from mailcheck.checks.receiver_reports.importing import ReportFile
+from mailcheck.core.domains.receiver_reports import (
+    MIN_DAYS,
+    ReportId,
+    ReportKind,
+    ReportSelection,
+    ReportWay,
+)
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.reports.all_operations import ReportOperations
@@ -67,6 +76,13 @@ STATES: Mapping[str, tuple[str, str]] = {
 }
 """State of a report -> level and label."""
 
+WAYS: Mapping[str, str] = {
+    "received": "Received",
+    "fetched": "Fetched from a mailbox",
+    "uploaded": "Uploaded",
+}
+"""How a report came -> label."""
+
 KIND = one_of(list(KINDS))
 
 SPANS = {7: "1 week", 30: "1 month", 90: "3 months", 365: "1 year"}
@@ -89,6 +105,7 @@ class ReportsPages(Struct, frozen=True):
             Page("GET", "/domains/<domain>/plan", self.plan, costs.PLAN),
             Page("POST", "/domains/<domain>/senders", self.decide, costs.DECISION),
             Page("GET", "/reports", self.show, costs.FREE),
+            Page("POST", IMPORT_PATH, self.import_files, costs.IMPORT, takes_files=True),
             Page("POST", "/reports/delete", self.delete_all, costs.FREE),
             Page("POST", "/reports/<report_id>/delete", self.delete_one, costs.FREE),
         ]
@@ -208,8 +225,20 @@ class ReportsPages(Struct, frozen=True):
             kind=kind,
             kinds=KINDS,
             states=STATES,
+            ways=WAYS,
             mailboxes=await self._fetching.of_account(visit.account.name),
         )
+
+    async def import_files(self, visit: Visit) -> Reply:
+        """POST /reports/import: files. The script of the page reads the numbers in the result."""
+        files = [ReportFile(file.filename, file.data) for file in visit.files]
+        if not files:
+            raise InvalidParameter("file", "choose files with reports")
+        found = await self._reports.importing.import_reports(
+            visit.account.id, files, ReportWay.UPLOADED
+        )
+        imported = as_json(render_imported(found))
+        return self._renderer.page(visit, "reports_imported.html", imported=imported)
 
     async def delete_one(self, visit: Visit) -> Reply:
         """POST /reports/<report_id>/delete."""
