@@ -24,6 +24,7 @@ from mailcheck.api.requests.checks import (
     WatchToCreate,
 )
 from mailcheck.api.requests.heartbeats import HeartbeatChoice, HeartbeatToCreate
+from mailcheck.api.requests.inbound import MailToSend, RouteChange, RouteToCreate
 from mailcheck.api.requests.inbox import (
     KeyFault,
     LinksToCheck,
@@ -35,6 +36,7 @@ from mailcheck.checks.deliverability.content_filter import FilterRule, FilterVer
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.config.options import InboxOptions, ReleaseOptions, WebOptions
 from mailcheck.core.domains.receiver_reports import MAX_DECISIONS, SenderDecision
+from mailcheck.core.inbound import MOST_ROUTES
 from mailcheck.core.instants import SECOND, Instant, parse_instant
 from mailcheck.core.rights import Scope, make_rights
 from mailcheck.core.webhooks import MOST_WEBHOOKS, Attempt
@@ -147,6 +149,7 @@ def write_examples() -> dict[str, Any]:
             **_tools(world),
             **_inbox(world),
             **_webhooks(world),
+            **_inbound(world),
             **_watches(world),
             **_reports(),
             **_projects(),
@@ -346,6 +349,32 @@ def _use_projects(world: ExampleHouse) -> dict[str, Any]:
     found["too many keys"] = ask("POST", f"{one}/keys", KeyToCreate.example, 409)
     found["project deleted"] = ask("DELETE", f"{one}?name=shop")
     found["no project"] = ask("GET", one, status=404)
+    return found
+
+
+def _inbound(world: ExampleHouse) -> dict[str, Any]:
+    house = world.house
+    path = "/inbound/routes"
+
+    def make(status: int = 200) -> Any:
+        return world.ask("POST", path, status, data=RouteToCreate.example.encode())
+
+    run(house.assembly.inbound.deliver.start())
+    found = {"inbound route made": make()}
+    one = f"{path}/{found['inbound route made']['id']}"
+    found |= {"inbound route": world.get(one), "inbound routes": world.get(path)}
+    sent = world.ask("POST", f"{one}/messages", data=MailToSend.example.encode())
+    found |= {
+        "inbound mail sent": sent,
+        "inbound attempts": world.get(f"/inbound/attempts?mail={sent['id']}&wait=5"),
+        "inbound route changed": world.ask("PATCH", one, data=RouteChange.example.encode()),
+        "inbound route deleted": world.ask("DELETE", one),
+        "no inbound route": world.get(one, 404),
+    }
+    for _ in range(MOST_ROUTES):
+        make()
+    found["too many inbound routes"] = make(409)
+    run(house.assembly.inbound.deliver.stop())
     return found
 
 

@@ -15,6 +15,9 @@ MCP_PATH = "/mcp"
 API_PAGE_PATH = "/api"
 IMPORT_PATH = "/reports/import"
 """Path of imports of reports, in the API and in a project. Their bodies may be large."""
+"""Path of imports of reports in the API, whose bodies may be large."""
+INBOUND_PATH = "/inbound/routes"
+"""Path of the routes into applications below `API_PATH`. Mails are posted there."""
 
 PROVIDERS_PATH = "/providers"
 

@@ -40,7 +40,8 @@ SCOPE_TEXTS: Mapping[Scope, str] = {
     Scope.DOMAINS: "check domains and blocklists, and read reports of receivers and traffic",
     Scope.REPORTS_IMPORT: "import DMARC, TLS and failure reports from files",
     Scope.WATCHES: "create, change and delete watches, and read their alerts",
-    Scope.WEBHOOKS: "create, change and delete webhooks",
+    Scope.WEBHOOKS: "create, change and delete webhooks and inbound routes, and send mail to "
+    "applications",
     Scope.PROJECT_ADMIN: "create, rename and delete projects, manage their members and "
     "API keys, and read their audit log; only for keys that name it",
     Scope.OPERATOR: "manage all accounts and projects, for a key of the operator; only for keys "

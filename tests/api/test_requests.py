@@ -124,7 +124,7 @@ def test_the_parser_has_the_bounds_of_the_schema(request_: type[Request], name: 
     required = [
         one for one in request_fields(request_).values() if one.is_required and one != field
     ]
-    others = {one.name: "a" for one in required}
+    others = {one.name: one.schema.get("enum", ["a"])[0] for one in required}
     low, high = field.schema["minimum"], field.schema["maximum"]
     for bound in (low, high):
         read = read_arguments(request_, {**others, name: bound})

@@ -250,6 +250,9 @@ class Target:
             "test_id": self._scored,
             "other_id": self._scored,
             "webhook_id": self._first("webhooks", "/inbox/webhooks", url=f"https://{DOMAIN}/"),
+            "route_id": self._first(
+                "routes", "/inbound/routes", url=f"https://{DOMAIN}/", to="*", format="postmark"
+            ),
             "watch_id": self._first("watches", "/watches", target=DOMAIN),
             "key_id": run(house.assembly.accounts.keep.issue_key(house.account, "")).key.id,
             **self._routed(),

@@ -19,7 +19,10 @@ StrictValidator = extend(
     type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, v: type(v) is int),
 )
 
-ANNOTATIONS = {"components", "default", "description", "else", "then", "x-enum-varnames"}
+ANNOTATIONS = {
+    *("components", "contentEncoding", "default", "description", "else", "then"),
+    "x-enum-varnames",
+}
 """Keywords that allow every value. Another keyword includes ``then`` and ``else``."""
 
 _TYPES: Mapping[str, tuple[type, ...]] = {

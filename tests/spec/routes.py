@@ -21,6 +21,7 @@ from tests.spec.heartbeat_shapes import (
     HEARTBEAT_SHOWN,
     HEARTBEATS,
 )
+from tests.spec.inbound_shapes import INBOUND_ROUTES
 from tests.spec.inbox_shapes import (
     BULK_DELETED,
     CHECKED_LINKS,
@@ -190,6 +191,7 @@ _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
     ("PATCH", _HEARTBEAT_PATH): {200: HEARTBEAT, 404: ERROR, 409: ERROR},
     ("DELETE", _HEARTBEAT_PATH): {200: HEARTBEAT_DELETED, 404: ERROR},
     ("POST", f"{_HEARTBEAT_PATH}/alerts/{{alertId}}/acknowledge"): {200: ALERT, 404: ERROR},
+    **INBOUND_ROUTES,
     # docs/how-to/watch-a-domain.md
     ("POST", "/watches"): {200: WATCH, 409: ERROR},
     ("POST", "/watches/many"): {200: WATCHES_MADE},

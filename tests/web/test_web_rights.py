@@ -19,6 +19,7 @@ PATHS = {
     "attachment_id": "1",
     "test_id": "aaaaaaaaaaaaa",
     "webhook_id": "aaaaaaaaaaaaa",
+    "route_id": "aaaaaaaaaaaaa",
     "watch_id": "aaaaaaaaaaaaa",
     "alert_id": "aaaaaaaaaaaaa",
     "report_id": "aaaaaaaaaaaaa",

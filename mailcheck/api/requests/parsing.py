@@ -6,6 +6,7 @@ in OpenAPI and the schemas of bodies and tools all use these annotations.
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import NoneType, UnionType
@@ -24,6 +25,8 @@ MAX_TEXT = 500
 """Maximum number of characters of a text."""
 
 _REPEATED = "{name} was sent {count} times; send it once"
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 _BRIEF_KEYWORDS = ("type", "enum", "maximum", "default")
 
@@ -526,7 +529,7 @@ def _as_text(field: Field, value: object) -> str:
 
 def _checked_text(name: str, text: str) -> str:
     # JSON can contain a lone surrogate, which is not a character.
-    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+    if "\0" in text or (not text.isascii() and _SURROGATE.search(text)):
         raise InvalidParameter(name, f"{name} contains a NUL or a lone surrogate: remove it")
     return text
 

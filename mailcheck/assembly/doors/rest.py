@@ -12,6 +12,7 @@ from mailcheck.web.api.door import make_api
 from mailcheck.web.api.event_routes import EventRoutes
 from mailcheck.web.api.fault_routes import FaultRoutes
 from mailcheck.web.api.heartbeat_routes import HeartbeatRoutes
+from mailcheck.web.api.inbound_routes import InboundApiRoutes
 from mailcheck.web.api.inbox_routes import InboxRoutes
 from mailcheck.web.api.key_routes import KeyRoutes
 from mailcheck.web.api.project_routes import ProjectRoutes
@@ -52,6 +53,7 @@ def build_routes(daemon: Daemon) -> Sequence[Route[Any]]:
         *WebhookRoutes(inbox.webhooks).routes(),
         *ProjectRoutes(daemon.accounts.administer, domain).routes(),
         *KeyRoutes(daemon.accounts.administer).routes(),
+        *InboundApiRoutes(daemon.inbound.operations, turns).routes(),
         *ToolRoutes(
             domain_tools(daemon),
             check_turns,

@@ -4,9 +4,11 @@ from functools import cache, partial
 
 from twisted.web.server import Request
 
+from mailcheck.api.requests.inbound import LARGEST_LETTER
 from mailcheck.api.urls import (
     API_PATH,
     IMPORT_PATH,
+    INBOUND_PATH,
     PAGES_WITH_FILES,
     PROJECT_PAGES_PATH,
     PROVIDERS_PATH,
@@ -61,6 +63,7 @@ def build_web(daemon: Daemon) -> BoundedSite:
                     f"{PROJECT_PAGES_PATH}/*{path}".encode(): config.smtp.max_message_size
                     for path in PAGES_WITH_FILES
                 },
+                f"{API_PATH}{INBOUND_PATH}/".encode(): LARGEST_LETTER,
             },
             runtime.memory,
         ),

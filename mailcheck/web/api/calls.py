@@ -30,6 +30,8 @@ TAGS: Mapping[str, str] = {
     "Inbox": "Receive the mail that your software sends: take an address, wait for the mail, and "
     "read it. Messages are kept for 24 hours unless the operator changes it.",
     "Webhooks": "Receive messages at your own URL, in order and signed.",
+    "Mail into applications": "Test an application that receives mail: send mail to it as a "
+    "provider does, and see what it answered.",
     "Domain tools": "Check whether mail to and from a domain will arrive. An undetermined result "
     "is never reported as no.",
     "Heartbeats": "Mail that is expected on a schedule, with its days, results and alerts.",
@@ -155,6 +157,7 @@ PATH_PARAMETERS: Mapping[str, Parameter] = {
     ),
     "test_id": _in_path("testId", "Id of the test.", schema_of_type(TestIdField), EXAMPLE_TEST),
     "webhook_id": _in_path("webhookId", "Id of the webhook.", _SHORT_ID, EXAMPLE_TEST),
+    "route_id": _in_path("routeId", "Id of the route.", _SHORT_ID, EXAMPLE_TEST),
     "watch_id": _in_path("watchId", "Id of the watch.", _SHORT_ID, EXAMPLE_TEST),
     "alert_id": _in_path("alertId", "Id of the alert.", _SHORT_ID, EXAMPLE_TEST),
     "heartbeat_name": _in_path("name", "Name of the heartbeat.", _NAME, "backup"),

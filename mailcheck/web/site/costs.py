@@ -54,6 +54,14 @@ PROJECT = Cost(rows=4, octets=4096)
 SMALL = Cost(rows=2, octets=4096)
 """Small things that an account makes: their number is bounded for each account."""
 
+ROUTE = Cost(rows=4, octets=8192)
+"""A route into an application, the request that opens it, and the audit log: the number of routes
+is bounded for each account."""
+
+INBOUND_MAIL = Cost(rows=64, octets=131072, content=2)
+"""A mail to an application: it is written in the process that derives contents, and has a row for
+each recipient. Their number is bounded for each account."""
+
 PASSWORD = Cost(rows=6, octets=4096, passwords=2)
 """Signing in: a hash in the threads for passwords, two where a name is unknown or the hash is
 renewed."""
