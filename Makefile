@@ -39,7 +39,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Install the packages, servers and clients for tests in parallel.
 INSTALL := $(MAKE) --no-print-directory --jobs=3 --output-sync=target
 
-.PHONY: run cluster test interop fast coverage soak pictures docs release wheel npm deb debian-root lock sbom audit reference client-calls test-needs interop-needs mcp-clients generators provider-sdks inbox-clients inbound-receivers lint types tests format clean
+.PHONY: run cluster test interop fast coverage soak pictures docs release wheel npm deb debian-root lock sbom audit reference client-calls test-needs interop-needs mcp-clients generators provider-sdks inbox-clients inbound-receivers scim-checkers lint types tests format clean
 
 ## run: start a daemon that receives mail, and print the next steps
 run: export MAILCHECK_SMTP_LISTEN ?= $(HOST):$(SMTP_PORT)
@@ -90,7 +90,7 @@ tests: $(VENV)/compiled-tests
 ## interop: install a fixed list of third-party clients and servers, among them a browser, and test
 ## the daemon with them
 interop:
-	@$(INSTALL) mcp-clients generators provider-sdks inbox-clients inbound-receivers debian-root $(VENV)/installed-test
+	@$(INSTALL) mcp-clients generators provider-sdks inbox-clients inbound-receivers scim-checkers debian-root $(VENV)/installed-test
 	@$(INSTALL) $(VENV)/installed-release
 	$(PYTEST) $(INTEROP) -m "interop and not (soak or pictures)"
 
@@ -194,6 +194,9 @@ inbox-clients: interop-needs
 
 inbound-receivers: interop-needs
 	@bash scripts/install-inbound-receivers
+
+scim-checkers: interop-needs
+	@PYTHON=$(BIN)/python bash scripts/install-scim-checkers
 
 $(VENV)/installed-test: $(VENV)/installed
 	@echo "installing the packages for tests ..."

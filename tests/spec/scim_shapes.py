@@ -31,7 +31,8 @@ def _meta(kind: str) -> Schema:
     return record({"resourceType": {"const": kind}, "location": WORD}, times)
 
 
-_REFERENCES = array(record({"value": WORD, "display": WORD}))
+_GROUPS = array(record({"value": WORD, "display": WORD, "$ref": WORD}))
+_MEMBERS = array(record({"value": WORD, "$ref": WORD}))
 _NAME = record({}, dict.fromkeys(("formatted", "givenName", "familyName"), STRING))
 _EMAIL = record({}, {"value": STRING, "type": STRING, "display": STRING, "primary": BOOLEAN})
 
@@ -44,7 +45,7 @@ _USER = record(
         "displayName": STRING,
         "active": BOOLEAN,
         "emails": array(_EMAIL),
-        "groups": _REFERENCES,
+        "groups": _GROUPS,
         "meta": _meta("User"),
     },
 )
@@ -53,7 +54,7 @@ _GROUP = record(
     {
         "displayName": WORD,
         "externalId": WORD,
-        "members": _REFERENCES,
+        "members": _MEMBERS,
         "meta": _meta("Group"),
     },
 )
@@ -140,6 +141,8 @@ SCIM_ROUTES: Mapping[tuple[str, str], Mapping[int, Shape | Bytes]] = {
     ("PUT", "/scim/v2/Groups/{id}"): {200: shape(_GROUP)},
     ("PATCH", "/scim/v2/Groups/{id}"): {200: shape(_GROUP)},
     ("DELETE", "/scim/v2/Groups/{id}"): {204: _NOTHING},
+    ("POST", "/scim/v2/.search"): {200: _listed({"anyOf": [_USER, _GROUP]})},
+    ("POST", "/scim/v2/{type}/.search"): {200: _listed({"anyOf": [_USER, _GROUP]})},
     ("GET", "/scim/v2/ServiceProviderConfig"): {200: shape(_SERVICE)},
     ("GET", "/scim/v2/ResourceTypes"): {200: _listed(_TYPE)},
     ("GET", "/scim/v2/ResourceTypes/{name}"): {200: shape(_TYPE)},

@@ -164,6 +164,8 @@ def _set_part(document: Document, attribute: Attribute, part: Attribute, value: 
 def _remove(document: Document, target: _Target, value: Any) -> None:
     """Remove an attribute, a sub-attribute, or the values of a list (as Entra ID means it)."""
     name, present = target.attribute.name, document.get(target.attribute.name)
+    if target.attribute.is_required:
+        raise _refuse(Kind.INVALID_VALUE, f"{name} cannot be removed: replace it")
     if present is None:
         return
     if target.part is not None:

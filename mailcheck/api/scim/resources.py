@@ -40,7 +40,10 @@ def render_user(user: ProvisionedUser, base: str) -> Document:
         "active": user.account.disabled_at is None,
     }
     if user.groups:
-        document["groups"] = [{"value": entry.id, "display": entry.name} for entry in user.groups]
+        document["groups"] = [
+            {"value": item.id, "display": item.name, "$ref": f"{base}{GROUP.endpoint}/{item.id}"}
+            for item in user.groups
+        ]
     created = user.account.created_at
     document["meta"] = _meta(USER, user.account.id, created, user.modified_at, base)
     return document
@@ -54,7 +57,7 @@ def render_group(group: ProvisionedGroup, base: str) -> Document:
     }
     if group.members:
         document["members"] = [
-            {"value": entry.id, "display": entry.name} for entry in group.members
+            {"value": item.id, "$ref": f"{base}{USER.endpoint}/{item.id}"} for item in group.members
         ]
     document["meta"] = _meta(GROUP, group.id, group.created_at, group.modified_at, base)
     return document

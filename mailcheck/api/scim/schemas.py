@@ -161,6 +161,8 @@ USER = ResourceType(
             "active",
             "Whether the person can sign in. false ends sessions, keys and grants at once.",
             type="boolean",
+            # It may be left out, but cannot be removed.
+            is_required=True,
         ),
         Attribute(
             "emails",
@@ -183,6 +185,14 @@ USER = ResourceType(
             parts=(
                 Attribute("value", "Id of the group.", is_exact=True, mutability="readOnly"),
                 Attribute("display", "Name of the group.", mutability="readOnly"),
+                Attribute(
+                    "$ref",
+                    "Address of the group.",
+                    type="reference",
+                    is_exact=True,
+                    mutability="readOnly",
+                    targets=("Group",),
+                ),
             ),
         ),
     ),
@@ -222,7 +232,14 @@ GROUP = ResourceType(
             is_multi=True,
             parts=(
                 Attribute("value", "Id of the person.", is_exact=True, mutability="immutable"),
-                Attribute("display", "Name of the person.", mutability="readOnly"),
+                Attribute(
+                    "$ref",
+                    "Address of the person.",
+                    type="reference",
+                    is_exact=True,
+                    mutability="immutable",
+                    targets=("User",),
+                ),
             ),
         ),
     ),

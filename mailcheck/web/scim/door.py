@@ -24,7 +24,7 @@ from mailcheck.api.scim.resources import (
     render_group,
     render_user,
 )
-from mailcheck.api.scim.schemas import GROUP, USER, Document, ResourceType, select
+from mailcheck.api.scim.schemas import GROUP, TYPES, USER, Document, ResourceType, select
 from mailcheck.core.accounts import Caller
 from mailcheck.core.audit import Actor
 from mailcheck.core.errors import AccountNameTaken, InvalidParameter, NotPermitted
@@ -108,6 +108,18 @@ def read_search(route: Route[Any], sent: Sent) -> Search:
         require_known({name: value for name, value in query.pairs() if value}, ())
     # Parameters have one spelling, but the attributes in them have any.
     return _search_for({name: query.texts(name, 1, MAX_FILTER) for name in _PARAMETERS})
+
+
+def _search_of(body: object) -> Search:
+    """Return what the body of a search asks for (RFC 7644 3.4.3)."""
+    if not isinstance(body, dict):
+        raise ProvisioningRefused(Kind.INVALID_SYNTAX, "the body must be a JSON object")
+    values: dict[str, Sequence[str]] = {}
+    for name in _PARAMETERS:
+        sent = body.get(name)
+        listed = sent if isinstance(sent, list) else [] if sent is None else [sent]
+        values[name] = [str(text) for text in listed]
+    return _search_for(values)
 
 
 def _search_for(values: Mapping[str, Sequence[str]]) -> Search:
@@ -209,6 +221,23 @@ class Scim(Struct, frozen=True):
         await self.provisioning.delete_group(call.path["id"], _by(call))
         return _NOTHING
 
+    async def search(self, call: Call[Search]) -> Reply:
+        """POST .search: people, groups, or both, by a body in place of parameters."""
+        search = _search_of(_body(call))
+        wanted = [
+            kind for kind in TYPES if call.path.get("type", kind.endpoint[1:]) == kind.endpoint[1:]
+        ]
+        if not wanted:
+            raise ProvisionedNotFound(f"there is no {call.path['type'][:80]!r} here")
+        found: list[Document] = []
+        if USER in wanted:
+            users = await self.provisioning.users()
+            found += _found([render_user(item, call.base) for item in users], USER, search)
+        if GROUP in wanted:
+            groups = await self.provisioning.groups()
+            found += _found([render_group(item, call.base) for item in groups], GROUP, search)
+        return _page(found, search)
+
     async def service(self, call: Call[Search]) -> Reply:
         """GET /ServiceProviderConfig: what is supported."""
         return _describe(call, {"": describe_service(call.base, self.guide)}, "")
@@ -235,12 +264,23 @@ def _by(call: Call[Any]) -> Actor:
 
 
 def _list(call: Call[Search], documents: Sequence[Document], kind: ResourceType) -> Reply:
-    search = call.request
-    if search.condition is not None:
-        condition = search.condition
-        documents = [item for item in documents if matches(item, condition, kind)]
+    return _page(_found(documents, kind, call.request), call.request)
+
+
+def _found(documents: Sequence[Document], kind: ResourceType, search: Search) -> Sequence[Document]:
+    condition = search.condition
+    if condition is None:
+        return documents
+    return [item for item in documents if matches(item, condition, kind)]
+
+
+def _page(documents: Sequence[Document], search: Search) -> Reply:
     shown = page(documents, search.start, search.count)
-    selected = [select(item, kind, search.only, search.without) for item in shown["Resources"]]
+    kinds = {kind.schema: kind for kind in TYPES}
+    selected = [
+        select(item, kinds[item["schemas"][0]], search.only, search.without)
+        for item in shown["Resources"]
+    ]
     return _reply({**shown, "Resources": selected})
 
 
@@ -291,6 +331,8 @@ ROUTES: Sequence[Route[Any]] = (
     _route("PUT", _GROUP, Scim.replace_group, costs.PROVISIONED),
     _route("PATCH", _GROUP, Scim.change_group, costs.PROVISIONED),
     _route("DELETE", _GROUP, Scim.delete_group, costs.PROVISIONED),
+    _route("POST", "/.search", Scim.search, costs.FREE),
+    _route("POST", "/<type>/.search", Scim.search, costs.FREE),
     _route("GET", "/ServiceProviderConfig", Scim.service, costs.FREE),
     _route("GET", "/ResourceTypes", Scim.types, costs.FREE),
     _route("GET", "/ResourceTypes/<name>", Scim.types, costs.FREE),
