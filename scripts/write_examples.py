@@ -12,6 +12,8 @@ from typing import Any
 from twisted.internet.defer import Deferred, succeed
 
 from mailcheck.api.requests.accounts import (
+    AccountChoice,
+    AccountToCreate,
     KeyRotation,
     KeyToCreate,
     MemberToSet,
@@ -306,7 +308,7 @@ def _projects() -> dict[str, Any]:
     """Set a project up with members and keys, and take it down again."""
     world = ExampleHouse()
     try:
-        return _use_projects(world)
+        return {**_use_projects(world), **_use_accounts(world)}
     finally:
         world.scored.close()
 
@@ -375,6 +377,37 @@ def _inbound(world: ExampleHouse) -> dict[str, Any]:
         make()
     found["too many inbound routes"] = make(409)
     run(house.assembly.inbound.deliver.stop())
+    return found
+
+
+def _use_accounts(world: ExampleHouse) -> dict[str, Any]:
+    house = world.house
+    key = house.issue_key(house.account, rights=make_rights(["operator", "project:admin"]))
+
+    def ask(method: str, path: str, body: str = "", status: int = 200) -> Any:
+        data = {"data": body.encode()} if body else {}
+        return world.ask(method, path, status, key=key, **data)
+
+    found = {"account": ask("POST", "/accounts", AccountToCreate.example)}
+    one = f"/accounts/{found['account']['id']}"
+    found["accounts"] = ask("GET", "/accounts")
+    found["account with access"] = ask("GET", one)
+    found["account changed"] = ask("PATCH", one, AccountChoice.example)
+    found["sign-in link"] = ask("POST", f"{one}/sign-in-link")
+    found["access ended"] = ask("POST", f"{one}/end-access")
+    found["account disabled"] = ask("POST", f"{one}/disable")
+    found["account enabled"] = ask("POST", f"{one}/enable")
+    found["identity linked"] = {"success": True, "id": found["account"]["id"]}
+    taken = "this person signs in to another account; remove that link first"
+    found["identity taken"] = {"error": taken}
+    found["is operator"] = ask("POST", f"/accounts/{house.account.id}/disable", status=409)
+    owned = ask("POST", "/projects", '{"name": "crew", "owner": "ann@example.com"}')
+    found["sole owner"] = ask("DELETE", f"{one}?name=ann@example.com", status=409)
+    found["audit"] = ask("GET", f"/projects/{owned['id']}/audit?after=a0")
+    found["audit of all"] = ask("GET", "/audit?limit=3")
+    ask("DELETE", f"/projects/{owned['id']}?name=crew")
+    found["account deleted"] = ask("DELETE", f"{one}?name=ann@example.com")
+    found["no account"] = ask("GET", one, status=404)
     return found
 
 

@@ -23,6 +23,7 @@ from mailcheck.operations.accounts.authenticate import (
 )
 from mailcheck.operations.accounts.company_sign_in import CompanyRules, CompanySignIn
 from mailcheck.operations.accounts.confirm import Confirmation
+from mailcheck.operations.accounts.follow_audit import JOURNAL_INTERVAL, AuditJournal
 from mailcheck.operations.accounts.id_tokens import Provider
 from mailcheck.operations.accounts.log_in import LogIn
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts, OwnKeys
@@ -39,6 +40,7 @@ from mailcheck.operations.accounts.registration_rules import (
 from mailcheck.operations.accounts.sign_in import Attempts, DashboardSessions, SignIn
 from mailcheck.operations.oauth.clients import OAuthClients, OpenTo
 from mailcheck.operations.oauth.grants import AccessTokens, Grants
+from mailcheck.ports.cluster import Notifications
 from mailcheck.store.accounts.account_removal import AccountRemoval
 from mailcheck.store.accounts.account_store import AccountStore, PasswordStore, SessionStore
 from mailcheck.store.accounts.audit_store import AuditStore
@@ -69,6 +71,9 @@ class AccountParts(Struct, frozen=True):
     log_in: LogIn
     register: Register
     audit: Audit
+    audit_store: AuditStore
+    audit_changes: Notifications[str]
+    audit_journal: AuditJournal
     audit_retention: AuditRetention
     projects: ManageProjects
     own_keys: OwnKeys
@@ -109,10 +114,10 @@ def build_accounts(runtime: Runtime) -> AccountParts:
     options = runtime.config.accounts
     store, passwords = AccountStore(engine), PasswordStore(engine)
     audit_store = AuditStore(engine)
-    ended_access, ending = EndedAccess(store, now), runtime.cluster.notifications("ended access")
-    ending.listen(ended_access.on_hint)
+    ended_access, changes = EndedAccess(store, now), runtime.cluster.notifications("ended access")
+    changes.listen(ended_access.on_hint)
     runtime.cluster.when_hints_are_lost(ended_access.on_hint)
-    audit = Audit(audit_store, ending, clock_and_randomness)
+    audit = Audit(audit_store, changes, clock_and_randomness)
     keep = ManageAccounts(store, AccountRemoval(engine), audit, clock_and_randomness)
     meter = RequestMeter(runtime.cluster.counters, now)
     default = request_limits(runtime.config)
@@ -177,6 +182,9 @@ def build_accounts(runtime: Runtime) -> AccountParts:
             now=now,
         ),
         audit=audit,
+        audit_store=audit_store,
+        audit_changes=changes,
+        audit_journal=AuditJournal(audit_store),
         audit_retention=AuditRetention(audit_store, now),
         projects=projects,
         own_keys=own_keys,
@@ -269,6 +277,13 @@ def account_services(runtime: Runtime, accounts: AccountParts) -> list[Service]:
         ),
         PeriodicService(
             "ended access", ACCESS_INTERVAL, accounts.ended_access.check, runtime.clock
+        ),
+        PeriodicService(
+            "journal of the audit log",
+            JOURNAL_INTERVAL,
+            accounts.audit_journal.write,
+            runtime.clock,
+            ends_with_round=True,
         ),
         retention_service(
             "retention of the audit log",

@@ -24,6 +24,7 @@ from mailcheck.assembly.watches import WatchParts, build_watches
 from mailcheck.assembly.webhooks import InboundParts, WebhookParts, build_inbound, build_webhooks
 from mailcheck.core.instants import SECOND
 from mailcheck.daemon.backups import Backups
+from mailcheck.operations.accounts.follow_audit import FollowAudit
 from mailcheck.operations.deliverability.run_test_checks import Analyse
 from mailcheck.operations.follow_account import FollowAccount
 from mailcheck.operations.inbox.all_operations import InboxOperations
@@ -61,6 +62,7 @@ class Daemon(Struct, frozen=True):
     watches: WatchParts
     follow: FollowAccount
     slots: WaitSlots
+    follow_audit: FollowAudit
     heartbeat: Heartbeat
     journals: Mapping[str, MailJournal]
     mailboxes: Mailboxes
@@ -128,6 +130,9 @@ def build_daemon(runtime: Runtime, analyse: Analyse | None = None) -> Daemon:
         watches=watches,
         follow=build_follow(runtime, mail, tests, watches, inbound, slots=slots),
         slots=slots,
+        follow_audit=FollowAudit(
+            accounts.audit_store, accounts.audit_changes, slots, runtime.clock
+        ),
         heartbeat=heartbeat,
         journals=journals,
         mailboxes=build_mailboxes(runtime, mail, receiver),

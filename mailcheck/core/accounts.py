@@ -1,6 +1,7 @@
 """Accounts, their API keys and their inboxes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
 from typing import TypedDict
 
 from msgspec import Struct
@@ -103,6 +104,15 @@ class AccountLimits(Struct, frozen=True):
     retention_hours: int | None = None
 
 
+class AccountOrder(StrEnum):
+    """Orders of a list of accounts."""
+
+    NAME = "name"
+    NEWEST = "newest"
+    LARGEST = "largest"
+    LAST_USED = "lastUsed"
+
+
 class AccountUse(Struct, frozen=True):
     """An account, the size of its inbox, and when it was last active.
 
@@ -113,6 +123,31 @@ class AccountUse(Struct, frozen=True):
     message_count: int
     byte_count: int
     last_active_at: Instant | None
+
+
+def choose_uses(
+    uses: Sequence[AccountUse],
+    search: str = "",
+    order: AccountOrder = AccountOrder.NAME,
+    is_project: bool | None = None,
+) -> list[AccountUse]:
+    """Return the accounts whose name contains a text, in an order.
+
+    :param is_project: only projects or only people; `None` for all.
+    """
+    folded = search.strip().casefold()
+    found = [
+        use
+        for use in uses
+        if folded in use.account.name.casefold() and is_project in (None, use.account.is_project)
+    ]
+    ranks: Mapping[AccountOrder, Callable[[AccountUse], int]] = {
+        AccountOrder.NAME: lambda use: 0,
+        AccountOrder.NEWEST: lambda use: -use.account.created_at,
+        AccountOrder.LARGEST: lambda use: -use.byte_count,
+        AccountOrder.LAST_USED: lambda use: -(use.last_active_at or 0),
+    }
+    return sorted(found, key=lambda use: (ranks[order](use), use.account.name.casefold()))
 
 
 class ApiKey(Struct, frozen=True):
@@ -174,6 +209,19 @@ class KeyMaker(Struct, frozen=True):
     account_id: AccountId
     name: str
     has_left: bool
+
+
+class PersonalAccess(Struct, frozen=True):
+    """What a person can use: numbers of sessions, connected programs and API keys.
+
+    ``programs`` are those that the person has connected, to any project. ``keys`` belong to the
+    person's own account, and ``shared_keys`` were made by the person in projects.
+    """
+
+    sessions: int
+    programs: int
+    keys: int
+    shared_keys: int
 
 
 class RightsColumns(TypedDict):

@@ -1,5 +1,6 @@
 """The audit log: who did what with accounts, keys and settings. It has no mail and no secrets."""
 
+import re
 from enum import StrEnum
 
 from msgspec import Struct
@@ -58,6 +59,7 @@ class Action(StrEnum):
     SIGNED_IN = "signed in"
     SIGNED_OUT = "signed out"
     SESSION_ENDED = "session ended"
+    ACCESS_ENDED = "sessions and programs ended"
     PASSWORD_CHANGED = "password changed"  # noqa: S105
     IDENTITY_LINKED = "company account linked"
     IDENTITY_REMOVED = "company account removed"
@@ -79,6 +81,32 @@ class Action(StrEnum):
     RELEASE_ASKED = "release of a message asked"
     MESSAGE_RELEASED = "message given to the relay"
     SECRET_REPLACED = "webhook secret replaced"  # noqa: S105
+
+
+AUDIT_CURSOR_PATTERN = r"^a(0|[1-9][0-9]{0,14})$"
+"""Cursors of the audit log: the position of an entry after a letter."""
+
+_CURSOR = re.compile(AUDIT_CURSOR_PATTERN, re.ASCII)
+
+
+def parse_audit_cursor(text: str) -> int:
+    """Return the position of a cursor. Raise `ValueError` for other texts."""
+    found = _CURSOR.fullmatch(text)
+    if found is None:
+        raise ValueError(text)
+    return int(found[1])
+
+
+def format_audit_cursor(position: int) -> str:
+    """Return the cursor of a position."""
+    return f"a{position}"
+
+
+class AuditFilter(Struct, frozen=True):
+    """Which entries are wanted: those about an account (`None`: all), and of an action."""
+
+    account_id: AccountId | None = None
+    action: Action | None = None
 
 
 class AuditEntry(Struct, frozen=True):

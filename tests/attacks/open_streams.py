@@ -17,6 +17,7 @@ from mailcheck.connections.policies import offer_no_tls
 from mailcheck.core.accounts import Account
 from mailcheck.core.instants import SECOND, Instant
 from mailcheck.core.projects import Role
+from mailcheck.core.rights import Scope, make_rights
 from mailcheck.web.dashboard.addresses import address_in
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import House, config_in_memory, mail, run
@@ -98,15 +99,21 @@ KEY_LIFE = 20
 """Seconds until the key of the person expires."""
 
 
+def _key(world: World, account: Account, expires_at: Instant | None = None) -> str:
+    """Return a key with all ordinary scopes, and that of administrators of projects."""
+    scopes = [str(one) for one in Scope if one is not Scope.OPERATOR]
+    return world.house.issue_key(account, rights=make_rights(scopes), expires_at=expires_at)
+
+
 def own_key(world: World) -> Credential:
     """Return an API key of the person, which expires soon."""
     expires_at = Instant(world.house.assembly.runtime.now() + KEY_LIFE * SECOND)
-    return Credential(world, world.ann, world.house.issue_key(world.ann, expires_at=expires_at))
+    return Credential(world, world.ann, _key(world, world.ann, expires_at))
 
 
 def key_of_project(world: World) -> Credential:
     """Return an API key of the project."""
-    return Credential(world, world.shop, world.house.issue_key(world.shop))
+    return Credential(world, world.shop, _key(world, world.shop))
 
 
 def token(world: World) -> Credential:
@@ -168,7 +175,7 @@ def rest(path: str) -> Callable[[Credential], Opened]:
     """Return the opener of a route of the REST API."""
 
     def open_stream(credential: Credential) -> Opened:
-        filled = path.replace("<test_id>", _test_of(credential))
+        filled = path.replace("<test_id>", _test_of(credential)).replace("<project_id>", "me")
         return _http(credential, "GET", f"/api/v1{filled}", f"X-API-Key: {credential.secret}")
 
     return open_stream
@@ -311,6 +318,7 @@ OF_KEYS: Mapping[str, Open] = {
             "/inbox/wait/none",
             "/inbox/events",
             "/test/<test_id>/wait",
+            "/projects/<project_id>/audit?after=a9999&timeout=60",
         )
     },
     "mailosaur": mailosaur,

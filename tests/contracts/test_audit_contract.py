@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from mailcheck.core.accounts import AccountLimits, AccountUse
-from mailcheck.core.audit import Action, AuditEntry
+from mailcheck.core.audit import Action, AuditEntry, AuditFilter
 from mailcheck.core.identifiers import AccountId
 from mailcheck.store.accounts.account_removal import Holdings
 from tests.contracts.conftest import Stores
@@ -27,10 +27,13 @@ async def test_entries_are_listed_newest_first(stores: Stores) -> None:
     await stores.audit.add(entry("e3", 3, "eve"))
     # The accounts have the positions 1 and 2.
     own = [replace(entry(f"e{n}", n), position=n + 3) for n in (2, 1, 0)]
-    assert await stores.audit.newest(ANN, 0, 10) == own
-    assert [one.id for one in await stores.audit.newest(None, 0, 2)] == ["e3", "e2"]
-    assert [one.id for one in await stores.audit.newest(None, own[0].position, 2)] == ["e1", "e0"]
-    assert await stores.audit.newest(AccountId("gone"), 0, 10) == []
+    assert await stores.audit.newest(AuditFilter(ANN), 0, 10) == own
+    assert [one.id for one in await stores.audit.newest(AuditFilter(), 0, 2)] == ["e3", "e2"]
+    assert [one.id for one in await stores.audit.newest(AuditFilter(), own[0].position, 2)] == [
+        "e1",
+        "e0",
+    ]
+    assert await stores.audit.newest(AuditFilter(AccountId("gone")), 0, 10) == []
 
 
 async def test_entries_keep_the_name_of_the_account(stores: Stores) -> None:
@@ -41,7 +44,11 @@ async def test_entries_keep_the_name_of_the_account(stores: Stores) -> None:
     await stores.audit.add(replace(entry("e2"), account_name=""))
     assert await stores.removal.delete(ANN, noted())
     await stores.audit.add(entry("e3"))
-    found = [one for one in await stores.audit.newest(None, 0, 10) if one.id in ("e1", "e2", "e3")]
+    found = [
+        one
+        for one in await stores.audit.newest(AuditFilter(), 0, 10)
+        if one.id in ("e1", "e2", "e3")
+    ]
     assert [one.account_id for one in found] == [None, None, None]
     assert [one.account_name for one in found] == ["ann", "Anna", "ann"]
 
@@ -54,7 +61,9 @@ async def test_old_entries_are_deleted(stores: Stores) -> None:
     assert await stores.audit.forget(at(3), 2) == 2
     assert await stores.audit.forget(at(3), 2) == 1
     assert await stores.audit.forget(at(3), 2) == 0
-    assert [one.happened_at for one in await stores.audit.newest(None, 0, 10)] == [at(3)] * 2
+    assert [one.happened_at for one in await stores.audit.newest(AuditFilter(), 0, 10)] == [
+        at(3)
+    ] * 2
 
 
 async def test_too_many_entries_of_one_account(stores: Stores) -> None:
@@ -70,7 +79,7 @@ async def test_too_many_entries_of_one_account(stores: Stores) -> None:
     assert sorted(await stores.audit.crowded(1), key=str) == [(ANN, 3), (None, 3)]
     assert await stores.audit.forget_oldest(ANN, 3) == 3
     assert await stores.audit.forget_oldest(None, 3) == 3
-    assert [one.id for one in await stores.audit.newest(None, 0, 10)] == ["e6", "e4", "e3"]
+    assert [one.id for one in await stores.audit.newest(AuditFilter(), 0, 10)] == ["e6", "e4", "e3"]
 
 
 async def test_deletion_of_an_account(stores: Stores) -> None:

@@ -77,6 +77,7 @@ EXAMPLES: Mapping[str, tuple[Any, ...]] = {
     "AccountStore.make_operator": (BOB,),
     "AccountStore.disable": (BOB,),
     "AccountStore.enable": (ANN,),
+    "AccountStore.end_access": (ANN,),
     "AccountStore.add_key": (KEY, b"digest"),
     "AccountStore.rotate_key": (KeyId("k"), at(60), KEY, b"digest"),
     "AccountStore.revoke_key": (KeyId("k"),),

@@ -80,6 +80,11 @@ from tests.spec.resources import (
 from tests.spec.scim_shapes import SCIM_ROUTES
 from tests.spec.shapes import WORD, Bytes, Shape, record, shape
 from tests.spec.team_shapes import (
+    ACCESS_ENDED,
+    ACCOUNT,
+    ACCOUNT_SHOWN,
+    ACCOUNTS,
+    AUDIT,
     DONE,
     INVITATION_MADE,
     INVITATIONS,
@@ -92,6 +97,7 @@ from tests.spec.team_shapes import (
     PROJECT,
     PROJECT_DELETED,
     PROJECTS,
+    SIGN_IN_LINK,
 )
 from tests.spec.traffic import TRAFFIC, TRAFFIC_SOURCES
 from tests.spec.watch_shapes import (
@@ -135,6 +141,8 @@ _HEARTBEAT_PATH = "/heartbeats/{name}"
 _WATCH_PATH = "/watches/{watchId}"
 
 _PROJECT_PATH = "/projects/{projectId}"
+
+_ACCOUNT_PATH = "/accounts/{accountId}"
 
 _KEY_PATH = f"{_PROJECT_PATH}/keys/{{keyId}}"
 
@@ -230,6 +238,18 @@ _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
     ("GET", _KEY_PATH): {200: KEY, 404: ERROR},
     ("DELETE", _KEY_PATH): {200: DONE, 404: ERROR},
     ("POST", f"{_KEY_PATH}/rotate"): {200: KEY_ROTATED, 404: ERROR, 409: ERROR},
+    ("GET", f"{_PROJECT_PATH}/audit"): {200: AUDIT, 404: ERROR},
+    ("GET", "/audit"): {200: AUDIT},
+    ("GET", "/accounts"): {200: ACCOUNTS},
+    ("POST", "/accounts"): {200: ACCOUNT, 409: ERROR},
+    ("GET", _ACCOUNT_PATH): {200: ACCOUNT_SHOWN, 404: ERROR},
+    ("PATCH", _ACCOUNT_PATH): {200: ACCOUNT, 404: ERROR, 409: ERROR},
+    ("DELETE", _ACCOUNT_PATH): {200: PROJECT_DELETED, 404: ERROR, 409: ERROR},
+    ("POST", f"{_ACCOUNT_PATH}/disable"): {200: ACCOUNT, 404: ERROR, 409: ERROR},
+    ("POST", f"{_ACCOUNT_PATH}/enable"): {200: ACCOUNT, 404: ERROR},
+    ("POST", f"{_ACCOUNT_PATH}/end-access"): {200: ACCESS_ENDED, 404: ERROR},
+    ("POST", f"{_ACCOUNT_PATH}/sign-in-link"): {200: SIGN_IN_LINK, 404: ERROR},
+    ("PUT", f"{_ACCOUNT_PATH}/identity"): {200: DONE, 404: ERROR, 409: ERROR},
     # The description of the API
     ("GET", "/openapi.json"): {
         200: shape(

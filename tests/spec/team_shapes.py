@@ -68,3 +68,50 @@ KEY_ROTATED = shape(
     record({**_KEY, "secret": _SECRET, "earlierId": WORD, "earlierUntil": TIMESTAMP})
 )
 DONE = shape(_DONE)
+
+_ACCOUNT = {
+    "id": WORD,
+    "name": WORD,
+    "address": WORD,
+    "isProject": BOOLEAN,
+    "isOperator": BOOLEAN,
+    "createdAt": TIMESTAMP,
+    "disabledAt": or_null(TIMESTAMP),
+    "maxMessages": or_null(COUNT),
+    "maxBytes": or_null(COUNT),
+    "retentionHours": or_null(COUNT),
+}
+
+_USE = {**_ACCOUNT, "messages": COUNT, "bytes": COUNT, "lastActiveAt": or_null(TIMESTAMP)}
+
+_NUMBERS = {"sessions": COUNT, "programs": COUNT}
+
+_ENTRY = record(
+    {
+        "id": WORD,
+        "at": TIMESTAMP,
+        "accountId": or_null(WORD),
+        "account": STRING,
+        "action": WORD,
+        "actor": WORD,
+        "client": STRING,
+        "detail": STRING,
+    }
+)
+
+ACCOUNT = shape(record(_ACCOUNT))
+ACCOUNTS = shape(record({"accounts": array(record(_USE)), "total": COUNT}))
+ACCOUNT_SHOWN = shape(record({**_ACCOUNT, **_NUMBERS, "keys": COUNT, "sharedKeys": COUNT}))
+ACCESS_ENDED = shape(record({"success": _TRUE, "id": WORD, **_NUMBERS}))
+SIGN_IN_LINK = shape(
+    record({"id": WORD, "url": {"type": "string", "pattern": "/sign-in/link[?]code="}})
+)
+AUDIT = shape(
+    record(
+        {
+            "entries": array(_ENTRY),
+            "cursor": {"type": "string", "pattern": "^a[0-9]+$"},
+            "hasMore": BOOLEAN,
+        }
+    )
+)

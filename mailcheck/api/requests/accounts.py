@@ -2,25 +2,38 @@
 
 from typing import Annotated, ClassVar
 
+from msgspec import UNSET, UnsetType
+
+from mailcheck.api.requests.checks import ListPage
 from mailcheck.api.requests.fields import (
+    DEFAULT_PAGE,
     INTEGER,
+    LONGEST_WAIT,
     NAME,
+    SEARCH_TEXT,
+    SECONDS,
+    SHORTEST_WAIT,
     TAG,
     TAG_PREFIX,
+    Limit,
     filled,
     one_of,
     required_text,
 )
 from mailcheck.api.requests.parsing import Description, FieldType, Request
-from mailcheck.core.accounts import MAX_REQUESTS
+from mailcheck.core.accounts import MAX_REQUESTS, AccountLimits, AccountOrder
+from mailcheck.core.audit import AUDIT_CURSOR_PATTERN, Action, parse_audit_cursor
 from mailcheck.core.instants import DAY, SECOND
 from mailcheck.core.projects import Role
 from mailcheck.core.rights import MAX_LIMITED_TAGS, Rights, Scope, make_rights
+from mailcheck.core.signing_in.company import MAX_SUBJECT
 from mailcheck.operations.accounts.manage_accounts import (
     DEFAULT_OVERLAP,
     LONGEST_KEY_LIFE,
     LONGEST_OVERLAP,
+    LONGEST_RETENTION,
     MAX_KEY_NAME,
+    SHORTEST_RETENTION,
     KeyWish,
 )
 from mailcheck.operations.accounts.registration_rules import INVITATION_DAYS
@@ -32,6 +45,15 @@ LONGEST_INVITATION = 30
 ROLE = one_of([str(role) for role in Role])
 
 SCOPE = one_of([str(scope) for scope in Scope])
+
+AUDIT_CURSOR = FieldType(
+    {"type": "string", "pattern": AUDIT_CURSOR_PATTERN},
+    parse_audit_cursor,
+    "{name} must be a cursor from an earlier response, unchanged; got {sent}",
+)
+
+LARGEST_NUMBER = 10**14
+"""The highest quota that a request can name; it is never reached."""
 
 Name = Annotated[str, required_text(MAX_NAME)]
 
@@ -98,6 +120,111 @@ class InvitationToCreate(Request, frozen=True, kw_only=True):
         INTEGER,
         Description("days until the invitation expires", low=1, high=LONGEST_INVITATION),
     ] = INVITATION_DAYS
+
+
+class AuditToRead(Request, frozen=True, kw_only=True):
+    """The entries of the audit log to read."""
+
+    after: Annotated[
+        Annotated[int, AUDIT_CURSOR] | None,
+        Description(
+            "Only entries after this cursor of an earlier response, oldest first. `a0` begins with "
+            "the oldest one. Without a cursor, the newest entries are returned.",
+            example="a0",
+        ),
+    ] = None
+    action: Annotated[
+        str | None,
+        one_of([str(action) for action in Action]),
+        Description("Only entries with this action."),
+    ] = None
+    limit: Limit = DEFAULT_PAGE
+    timeout: Annotated[
+        Annotated[float, SECONDS] | None,
+        Description(
+            "Seconds to wait for an entry after the cursor. Without it, the answer comes at once.",
+            low=SHORTEST_WAIT,
+            high=LONGEST_WAIT,
+        ),
+    ] = None
+
+    @property
+    def wanted_action(self) -> Action | None:
+        """The action of the entries, or `None` for all."""
+        return None if self.action is None else Action(self.action)
+
+
+class AuditOfAllToRead(AuditToRead, frozen=True, kw_only=True):
+    """The entries of the audit log of the service to read."""
+
+    account: Annotated[
+        str | None, NAME, Description("Only entries about the account or project with this id.")
+    ] = None
+
+
+class AccountsToList(ListPage, frozen=True, kw_only=True):
+    """Which accounts are listed."""
+
+    search: Annotated[
+        str | None, SEARCH_TEXT, Description("Only names that contain this, in any case.")
+    ] = None
+    kind: Annotated[
+        str | None, one_of(["person", "project"]), Description("Only people, or only projects.")
+    ] = None
+    sort: Annotated[
+        str,
+        one_of([str(order) for order in AccountOrder]),
+        Description("Order of the accounts: newest, largest and last used come first."),
+    ] = str(AccountOrder.NAME)
+
+
+class AccountToCreate(Request, frozen=True, kw_only=True):
+    """A new account of a person."""
+
+    example: ClassVar = '{"name": "ann@example.com"}'
+
+    name: Annotated[Name, Description("name of the account; no other account may have it")]
+
+
+class AccountChoice(Request, frozen=True, kw_only=True):
+    """What is changed of an account. `null` restores the configured limit."""
+
+    example: ClassVar = '{"maxMessages": 5000, "retentionHours": 72}'
+    may_be_null: ClassVar = ("maxMessages", "maxBytes", "retentionHours")
+
+    name: Annotated[Name | UnsetType, Description("the new name; its addresses and keys stay")] = (
+        UNSET
+    )
+    max_messages: Annotated[
+        Annotated[int, INTEGER] | UnsetType | None,
+        Description("messages that the inbox may hold", low=1, high=LARGEST_NUMBER),
+    ] = UNSET
+    max_bytes: Annotated[
+        Annotated[int, INTEGER] | UnsetType | None,
+        Description("octets of mail that the inbox may hold", low=1, high=LARGEST_NUMBER),
+    ] = UNSET
+    retention_hours: Annotated[
+        Annotated[int, INTEGER] | UnsetType | None,
+        Description("hours for which mail is kept", low=SHORTEST_RETENTION, high=LONGEST_RETENTION),
+    ] = UNSET
+
+    @property
+    def limits(self) -> dict[str, int | None]:
+        """The limits that are changed, by their names in `AccountLimits`."""
+        chosen = {name: getattr(self, name) for name in AccountLimits.__struct_fields__}
+        return {name: value for name, value in chosen.items() if value is not UNSET}
+
+
+class IdentityToLink(Request, frozen=True, kw_only=True):
+    """A person of the company's sign-in service."""
+
+    example: ClassVar = '{"subject": "248289761001"}'
+
+    subject: Annotated[
+        str,
+        required_text(MAX_SUBJECT),
+        Description("the claim `sub` of the person at the sign-in service"),
+    ]
 
 
 class KeyToCreate(Request, frozen=True, kw_only=True):

@@ -6,6 +6,8 @@ from typing import Any
 from mailcheck.assembly.daemon import Daemon
 from mailcheck.assembly.deployment import mail_server
 from mailcheck.assembly.doors.access import WebParts
+from mailcheck.web.api.account_routes import AccountRoutes
+from mailcheck.web.api.audit_routes import AuditRoutes
 from mailcheck.web.api.calls import Route
 from mailcheck.web.api.deliverability_routes import DeliverabilityRoutes
 from mailcheck.web.api.door import make_api
@@ -54,6 +56,10 @@ def build_routes(daemon: Daemon) -> Sequence[Route[Any]]:
         *ProjectRoutes(daemon.accounts.administer, domain).routes(),
         *KeyRoutes(daemon.accounts.administer).routes(),
         *InboundApiRoutes(daemon.inbound.operations, turns).routes(),
+        *AuditRoutes(daemon.accounts.administer, daemon.follow_audit).routes(),
+        *AccountRoutes(
+            daemon.accounts.administer, daemon.accounts.sign_in, daemon.accounts.company, domain
+        ).routes(),
         *ToolRoutes(
             domain_tools(daemon),
             check_turns,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mailcheck.core.audit import Action, Actor, AuditEntry
+from mailcheck.core.audit import Action, Actor, AuditEntry, AuditFilter
 from mailcheck.core.identifiers import AccountId, new_time_ordered_id
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.cluster import Notifications
@@ -66,4 +66,4 @@ class Audit:
 
         :param before: only entries before the one with this position; zero is no limit.
         """
-        return await self._store.newest(account_id, before, limit)
+        return await self._store.newest(AuditFilter(account_id), before, limit)

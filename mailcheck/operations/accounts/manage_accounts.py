@@ -12,6 +12,7 @@ from mailcheck.core.accounts import (
     AccountUse,
     ApiKey,
     KeyMaker,
+    PersonalAccess,
     RequestLimits,
     columns_of_rights,
 )
@@ -242,6 +243,18 @@ class ManageAccounts:
         _require_other(account)
         with self._audit.noting(Action.ACCOUNT_DISABLED, account.id, by) as entry:
             await self._store.disable(account.id, entry)
+
+    async def access_of(self, account: Account) -> PersonalAccess:
+        """Count what ends if an account is disabled, and the keys that go on in projects."""
+        return await self._store.access_of(account.id, self._now())
+
+    async def end_access(self, account: Account, by: Actor = COMMAND_LINE) -> PersonalAccess:
+        """End the sessions of a person, and the access that the person has given to programs.
+
+        Return what there was. The person can sign in again.
+        """
+        with self._audit.noting(Action.ACCESS_ENDED, account.id, by) as entry:
+            return await self._store.end_access(account.id, entry)
 
     async def enable(self, account: Account, by: Actor = COMMAND_LINE) -> None:
         """Enable a disabled account."""

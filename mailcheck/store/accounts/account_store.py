@@ -22,6 +22,7 @@ from mailcheck.core.accounts import (
     AccountUse,
     ApiKey,
     KeyMaker,
+    PersonalAccess,
 )
 from mailcheck.core.audit import AuditEntry
 from mailcheck.core.cursors import Position
@@ -301,6 +302,34 @@ _MAKERS = """
 """
 
 
+_GRANTED_BY = "(granted_by = ? OR (granted_by IS NULL AND account_id = ?))"
+"""The condition for access that a person has given to programs, in all projects."""
+
+_ACCESS = f"""
+    SELECT (SELECT COUNT(*) FROM dashboard_session WHERE account_id = ? AND ends_at > ?)
+        AS sessions,
+    (SELECT COUNT(*) FROM api_key WHERE client_id IS NOT NULL AND revoked_at IS NULL
+        AND (expires_at IS NULL OR expires_at > ?) AND {_GRANTED_BY}) AS programs,
+    (SELECT COUNT(*) FROM api_key WHERE client_id IS NULL AND revoked_at IS NULL
+        AND (expires_at IS NULL OR expires_at > ?) AND account_id = ?) AS keys,
+    (SELECT COUNT(*) FROM api_key WHERE client_id IS NULL AND revoked_at IS NULL
+        AND (expires_at IS NULL OR expires_at > ?) AND account_id <> ? AND made_by = ?)
+        AS shared_keys
+"""
+
+
+def _access_of(transaction: Transaction, account_id: AccountId, now: Instant) -> PersonalAccess:
+    row = transaction.row(
+        _ACCESS,
+        (
+            *(account_id, now, now, account_id, account_id),
+            *(now, account_id, now, account_id, account_id),
+        ),
+    )
+    assert row is not None
+    return PersonalAccess(row.sessions, row.programs, row.keys, row.shared_keys)
+
+
 class AccountStore(Store):
     """Accounts and their API keys."""
 
@@ -411,6 +440,29 @@ class AccountStore(Store):
     def disable(self, transaction: Transaction, account_id: AccountId, entry: AuditEntry) -> bool:
         """Disable an account and end its sessions; return false if it is disabled already."""
         return disable_account(transaction, account_id, entry)
+
+    @write
+    def end_access(
+        self, transaction: Transaction, account_id: AccountId, entry: AuditEntry
+    ) -> PersonalAccess:
+        """End the sessions of a person, and the access that the person has given to programs."""
+        open_now = _access_of(transaction, account_id, entry.happened_at)
+        transaction.execute("DELETE FROM dashboard_session WHERE account_id = ?", (account_id,))
+        transaction.execute(
+            "UPDATE api_key SET revoked_at = ? WHERE client_id IS NOT NULL AND revoked_at IS NULL "
+            f"AND {_GRANTED_BY}",
+            (entry.happened_at, account_id, account_id),
+        )
+        detail = f"{open_now.sessions} sessions, {open_now.programs} programs"
+        write_entry(transaction, replace(entry, detail=detail))
+        return open_now
+
+    @read
+    def access_of(
+        self, transaction: Transaction, account_id: AccountId, now: Instant
+    ) -> PersonalAccess:
+        """Count what a person can use at a time."""
+        return _access_of(transaction, account_id, now)
 
     @write
     def enable(self, transaction: Transaction, account_id: AccountId, entry: AuditEntry) -> bool:

@@ -2,10 +2,10 @@
 
 from msgspec.structs import asdict
 
-from mailcheck.core.audit import AuditEntry
+from mailcheck.core.audit import AuditEntry, AuditFilter
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
-from mailcheck.ports.engine import Transaction
+from mailcheck.ports.engine import Transaction, Value
 from mailcheck.store.transactions import (
     Store,
     columns_of,
@@ -38,6 +38,12 @@ def write_entry(transaction: Transaction, entry: AuditEntry) -> None:
     insert(transaction, "audit_entry", [asdict(entry) | account | position])
 
 
+def _conditions(wanted: AuditFilter) -> tuple[str, tuple[Value, ...]]:
+    given = {"account_id": wanted.account_id, "action": wanted.action and wanted.action.value}
+    known = {column: value for column, value in given.items() if value is not None}
+    return "".join(f" AND {column} = ?" for column in known), tuple(known.values())
+
+
 class AuditStore(Store):
     """The entries of the audit log. No method changes one."""
 
@@ -48,18 +54,53 @@ class AuditStore(Store):
 
     @read
     def newest(
-        self, transaction: Transaction, account_id: AccountId | None, before: int, limit: int
+        self, transaction: Transaction, wanted: AuditFilter, before: int, limit: int
     ) -> list[AuditEntry]:
-        """Return entries of an account, or of all (`None`), newest first.
+        """Return entries, newest first.
 
         :param before: only entries with a lower position; zero is no limit.
         """
+        conditions, values = _conditions(wanted)
         rows = transaction.rows(
-            f"{_ENTRIES} WHERE (? = 0 OR position < ?) AND (? = '' OR account_id = ?) "
-            "ORDER BY position DESC LIMIT ?",
-            (before, before, account_id or "", account_id or "", limit),
+            f"{_ENTRIES} WHERE (? = 0 OR position < ?){conditions} ORDER BY position DESC LIMIT ?",
+            (before, before, *values, limit),
         )
         return [value_of(AuditEntry, row) for row in rows]
+
+    @read
+    def after(
+        self, transaction: Transaction, wanted: AuditFilter, position: int, limit: int
+    ) -> list[AuditEntry]:
+        """Return entries with a higher position, oldest first."""
+        conditions, values = _conditions(wanted)
+        rows = transaction.rows(
+            f"{_ENTRIES} WHERE position > ?{conditions} ORDER BY position LIMIT ?",
+            (position, *values, limit),
+        )
+        return [value_of(AuditEntry, row) for row in rows]
+
+    @read
+    def last_position(self, transaction: Transaction) -> int:
+        """Return the position of the last entry, or zero."""
+        row = transaction.row("SELECT last FROM audit_position")
+        return 0 if row is None else row.last
+
+    @read
+    def unjournaled(self, transaction: Transaction, limit: int) -> list[AuditEntry]:
+        """Return the oldest entries that were not written to the journal yet."""
+        rows = transaction.rows(
+            f"{_ENTRIES} WHERE position > (SELECT journaled FROM audit_position) "
+            "ORDER BY position LIMIT ?",
+            (limit,),
+        )
+        return [value_of(AuditEntry, row) for row in rows]
+
+    @write
+    def note_journaled(self, transaction: Transaction, position: int) -> None:
+        """Record that the journal has all entries up to a position."""
+        transaction.execute(
+            "UPDATE audit_position SET journaled = ? WHERE journaled < ?", (position, position)
+        )
 
     @read
     def crowded(self, transaction: Transaction, most: int) -> list[tuple[AccountId | None, int]]:

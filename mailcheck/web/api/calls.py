@@ -45,6 +45,8 @@ TAGS: Mapping[str, str] = {
     "and wait for the report with a score from 0 to 10.",
     "Projects": "Projects, their members, invitations and API keys, for programs that set up a "
     "team. A key needs the scope `project:admin`, which no key has unless it names it.",
+    "Accounts": "All accounts and the audit log of the service, for keys of the operator. A key "
+    "needs the scope `operator`, which no key has unless it names it.",
     "Description": "The OpenAPI document of this API.",
 }
 
