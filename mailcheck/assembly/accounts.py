@@ -23,7 +23,6 @@ from mailcheck.operations.accounts.authenticate import (
 )
 from mailcheck.operations.accounts.company_sign_in import CompanyRules, CompanySignIn
 from mailcheck.operations.accounts.confirm import Confirmation
-from mailcheck.operations.accounts.follow_audit import JOURNAL_INTERVAL, AuditJournal
 from mailcheck.operations.accounts.id_tokens import Provider
 from mailcheck.operations.accounts.log_in import LogIn
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts, OwnKeys
@@ -38,6 +37,7 @@ from mailcheck.operations.accounts.registration_rules import (
     RegistrationRules,
 )
 from mailcheck.operations.accounts.sign_in import Attempts, DashboardSessions, SignIn
+from mailcheck.operations.follow_audit import JOURNAL_INTERVAL, AuditJournal
 from mailcheck.operations.oauth.clients import OAuthClients, OpenTo
 from mailcheck.operations.oauth.grants import AccessTokens, Grants
 from mailcheck.ports.cluster import Notifications

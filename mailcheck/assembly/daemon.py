@@ -24,9 +24,9 @@ from mailcheck.assembly.watches import WatchParts, build_watches
 from mailcheck.assembly.webhooks import InboundParts, WebhookParts, build_inbound, build_webhooks
 from mailcheck.core.instants import SECOND
 from mailcheck.daemon.backups import Backups
-from mailcheck.operations.accounts.follow_audit import FollowAudit
 from mailcheck.operations.deliverability.run_test_checks import Analyse
 from mailcheck.operations.follow_account import FollowAccount
+from mailcheck.operations.follow_audit import FollowAudit
 from mailcheck.operations.inbox.all_operations import InboxOperations
 from mailcheck.operations.inbox.mailboxes import Mailboxes
 from mailcheck.operations.inbox.receive_mail import ReceiveMail

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from mailcheck.core.audit import Action
+from mailcheck.core.audit import Action, AuditFilter
 from mailcheck.core.errors import AccountIsOperator, AccountNameTaken
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.projects import Member, Role
@@ -100,7 +100,7 @@ async def test_disabling_is_in_the_same_transaction(stores: Stores) -> None:
     await stores.provisioning.change_user(await shown(stores, "ann"), ANN, noted())
     with pytest.raises(AccountIsOperator):
         await stores.provisioning.change_user(await shown(stores, "ann"), left, noted())
-    actions = [entry.action for entry in await stores.audit.newest(None, 0, 50)]
+    actions = [entry.action for entry in await stores.audit.newest(AuditFilter(), 0, 50)]
     assert Action.ACCOUNT_DISABLED in actions
     assert Action.ACCOUNT_ENABLED in actions
 

@@ -5,7 +5,7 @@ from typing import Annotated
 from mailcheck.api.shapes import Shape, Timestamp, doc
 from mailcheck.core import audit
 from mailcheck.core.instants import format_instant
-from mailcheck.operations.accounts.follow_audit import AuditPage
+from mailcheck.operations.follow_audit import AuditPage
 
 
 class AuditEntry(Shape):

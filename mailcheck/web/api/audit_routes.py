@@ -11,7 +11,7 @@ from mailcheck.core.audit import AuditFilter
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.rights import Scope
 from mailcheck.operations.accounts.administer import Administer
-from mailcheck.operations.accounts.follow_audit import FollowAudit
+from mailcheck.operations.follow_audit import FollowAudit
 from mailcheck.web.api.calls import Route, make_route, not_found
 from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call
