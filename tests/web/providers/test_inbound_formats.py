@@ -35,9 +35,16 @@ from mailcheck.core.inbound import (
     InboundRoute,
     InboundRouteId,
     InboundVerdict,
+    ReadyMail,
     Verdicts,
 )
 from mailcheck.core.instants import MINUTE, Instant
+from mailcheck.operations.inbound.ready_mails import (
+    Occasion,
+    Original,
+    find_people,
+    write_ready_mail,
+)
 from mailcheck.operations.inbox.webhooks.event_signatures import (
     sign_body_with_hmac,
     sign_with_hmac,
@@ -45,6 +52,7 @@ from mailcheck.operations.inbox.webhooks.event_signatures import (
 )
 from mailcheck.web.providers.inbound import brevo, ses, sns_key
 from mailcheck.web.providers.inbound.catalogue import format_rows, inbound_providers
+from mailcheck.web.providers.inbound.received import ReceivedMail
 
 BASE = "http://mailcheck.example/providers"
 PROVIDERS = inbound_providers(BASE)
@@ -222,6 +230,23 @@ def test_a_boundary_never_occurs_in_a_value() -> None:
     mail = mail_of(b"Subject: x\r\n\r\n--xYzZY--\r\n--xYzZYZ\r\n")
     form = Form(write(InboundFormat.SENDGRID, mail))
     assert form["text"] == "--xYzZY--\r\n--xYzZYZ\r\n"
+
+
+WITHOUT_MARKS = (ReadyMail.REPLY_OUTLOOK_BELOW, ReadyMail.REPLY_OUTLOOK_BETWEEN)
+"""Outlook marks only the beginning of the mail that it quotes."""
+
+
+@pytest.mark.parametrize("name", [name for name in ReadyMail if "reply-" in name])
+def test_a_reply_is_told_from_the_quoted_mail(name: ReadyMail) -> None:
+    """The reply is found as Outlook, Gmail and Apple Mail quote: above, below and between."""
+    original = Original(MAIL, "in@app.test", "ana@s.test")
+    author, recipient = find_people(name, original)
+    occasion = Occasion(author=author, recipient=recipient, now=AT, seed=b"s", original=original)
+    received = ReceivedMail(write_ready_mail(name, occasion).raw_message)
+    has_marks = name not in WITHOUT_MARKS
+    assert received.reply.is_reply == has_marks
+    assert received.reply.text.count("Thank you, that is right.") == 1
+    assert ("Café" in received.reply.text) != has_marks
 
 
 def test_mailgun_repeats_header_fields() -> None:

@@ -1,5 +1,6 @@
 """Bodies of requests that are forms."""
 
+import hashlib
 from collections.abc import Sequence
 from urllib.parse import urlencode
 
@@ -28,12 +29,12 @@ def write_urlencoded(fields: Fields) -> bytes:
 def write_multipart(fields: Fields, files: Sequence[FormFile], boundary: str) -> tuple[str, bytes]:
     """Return the content type and the body of a form of type ``multipart/form-data``.
 
-    The fields have no content type, as browsers and providers send them. The boundary is longer
-    than given if a value contains it.
+    The fields have no content type, as browsers and providers send them. If a value contains the
+    boundary, it gets the digest of all values, which none of them can contain.
     """
     values = [octets_of(value) for _, value in fields] + [file.data for file in files]
-    while any(boundary.encode() in value for value in values):
-        boundary += "Z"
+    if any(boundary.encode() in value for value in values):
+        boundary += hashlib.sha256(b"".join(values)).hexdigest()[:32]
     heads = [f'name="{_quoted(name)}"' for name, _ in fields] + [
         f'name="{_quoted(file.name)}"; filename="{_quoted(file.filename)}"\r\n'
         f"Content-Type: {file.content_type}"

@@ -54,7 +54,8 @@ def read_reply(text: str) -> Reply:
     """Divide a text into reply, signature and quoted mail. Linear in the size of the text.
 
     A quoted mail begins at an attribution, at a separator, or at the header lines of Outlook. The
-    lines with ``>`` are left out everywhere, so that answers between them and below them stay.
+    lines with ``>`` are left out everywhere, so that answers between them and below them stay. An
+    answer below a mail that Outlook quotes cannot be told from it, so all is reply then.
     """
     lines = text[:MAX_READ].split("\n")[:MAX_QUOTE_LINES]
     kept: list[str] = []
@@ -76,8 +77,8 @@ def read_reply(text: str) -> Reply:
         else:
             kept.append(line)
         number += 1
-    if not is_reply:
-        kept = text.split("\n")
+    if not is_reply or not any(line.strip() for line in kept):
+        is_reply, kept = False, text.split("\n")
     body, signature = _cut_signature(kept)
     return Reply(body, signature, is_reply)
 
