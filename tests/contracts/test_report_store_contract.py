@@ -14,6 +14,7 @@ from mailcheck.core.domains.receiver_reports import (
     MAX_WAITING,
     RAW_KEPT,
     REPORTS_KEPT,
+    SUMS_KEPT,
     Feedback,
     FeedbackType,
     Letter,
@@ -24,6 +25,7 @@ from mailcheck.core.domains.receiver_reports import (
     ReportSelection,
     ReportState,
     ReportWay,
+    SumOfDay,
     day_of,
     former_row_digest,
     row_digest,
@@ -549,6 +551,26 @@ async def test_old_letters_are_deleted(stores: Stores) -> None:
     assert await stores.reports.forget(Instant(NOON + RAW_KEPT - 1), 10) == 0
     assert await stores.reports.forget(Instant(NOON + RAW_KEPT), 10) == 1
     assert (await stores.reports.of_account(ANN, 10, 0)).entries == (replace(refused, letter=None),)
+
+
+async def test_rows_of_old_days_become_sums(stores: Stores) -> None:
+    """After 400 days the rows of a day are one row with its sums, also if they are many."""
+    failing = '{"dkim":"fail","spf":"fail"}'
+    passing = failing.replace("fail", "pass", 1)
+    rows = [
+        replace(counts(number), digest=f"d{number}", result=result, amount=number)
+        for number, result in enumerate((passing, failing, failing), 1)
+    ]
+    await stores.reports.count(rows)
+    late = Instant(TODAY + REPORTS_KEPT)
+    while await stores.reports.forget(late, 2):
+        pass
+    assert await stores.reports.sums(ANN, ReportKind.DMARC, "example.org", Instant(0), 10) == []
+    assert await stores.reports.earlier_days(ANN, "example.org") == [SumOfDay(TODAY, 6, 5)]
+    assert await stores.reports.earlier_days(BOB, "example.org") == []
+    while await stores.reports.forget(Instant(TODAY + SUMS_KEPT), 2):
+        pass
+    assert await stores.reports.earlier_days(ANN, "example.org") == []
 
 
 async def test_old_reports_are_deleted(stores: Stores) -> None:

@@ -241,7 +241,11 @@ REPORTS_DMARC = shape(
             "nextPage": or_null(COUNT),
             "total": COUNT,
         },
-        {"ways": WAYS, "proven": BOOLEAN},
+        {
+            "ways": WAYS,
+            "proven": BOOLEAN,
+            "earlier": array(record({"month": WORD, "messages": COUNT, "failing": COUNT})),
+        },
     )
 )
 

@@ -32,6 +32,7 @@ from mailcheck.core.domains.receiver_reports import (
     ReportState,
     ReportWay,
     SenderDecision,
+    SumOfDay,
 )
 from mailcheck.core.instants import Instant, format_instant
 from mailcheck.operations.reports import import_reports, show_reports
@@ -139,6 +140,23 @@ class MailOfDays(Shape):
     mail: SplitOfMail
 
 
+class EarlierMail(Shape):
+    """The messages of a month whose reports are no longer kept in detail."""
+
+    month: Annotated[str, doc("like 2025-07")]
+    messages: Count
+    failing: Count
+
+
+def _earlier(days: Iterable[SumOfDay]) -> tuple[EarlierMail, ...]:
+    months: dict[str, list[int]] = {}
+    for day in days:
+        total = months.setdefault(format_day(day.day)[:7], [0, 0])
+        total[0] += day.amount
+        total[1] += day.failing
+    return tuple(EarlierMail(month, *total) for month, total in months.items())
+
+
 class DmarcOverview(Shape):
     """Summary of the DMARC reports about a domain; unknown senders come first."""
 
@@ -162,6 +180,10 @@ class DmarcOverview(Shape):
     ways: Annotated[MailByWay | Absent, doc("how the reports came; absent for files")] = ABSENT
     proven: Annotated[
         bool | Absent, doc("as in `GET /reports`: the domain has requested reports to this account")
+    ] = ABSENT
+    earlier: Annotated[
+        tuple[EarlierMail, ...] | Absent,
+        doc("sums of each month, of days over 400 days ago; absent without any"),
     ] = ABSENT
 
 
@@ -260,6 +282,7 @@ def render_overview(shown: ShownOverview, page: int = 1, limit: int = MAX_SENDER
         total=shown.total,
         ways=ABSENT if shown.ways is None else render_ways(shown.ways),
         proven=ABSENT if shown.ways is None else shown.ways.is_proven,
+        earlier=_earlier(shown.earlier) or ABSENT,
     )
 
 

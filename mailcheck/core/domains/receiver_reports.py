@@ -121,6 +121,9 @@ MAX_IMPORT = 64 * 1024 * 1024
 MAX_AHEAD = 2 * DAY
 """How far in the future a report may end, since clocks of reporters differ."""
 
+SUMS_KEPT = 3_650 * DAY
+"""Retention of the sums of each day, which replace the rows after `REPORTS_KEPT`."""
+
 RAW_KEPT = 7 * DAY
 """Retention of the mail of a report that was not counted."""
 
@@ -286,6 +289,14 @@ class ReceiverReport(Struct, frozen=True):
         if self.kind.is_feedback:
             return 0, 0
         return self.begins_at or 0, self.ends_at or 0
+
+
+class SumOfDay(Struct, frozen=True):
+    """The messages about a domain on a day whose rows are no longer kept."""
+
+    day: Instant
+    amount: int
+    failing: int
 
 
 class MailOfWays(Struct, frozen=True):

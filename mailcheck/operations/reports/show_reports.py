@@ -166,7 +166,8 @@ class ShowReports(Struct, frozen=True, eq=False):
         shown = await self.senders.summarize(request, account_id)
         feedback = await self._sum_feedback(account_id, domain, since)
         ways = await self.store.ways(account_id, domain, since)
-        return replace(shown, feedback=feedback, ways=ways)
+        earlier = await self.store.earlier_days(account_id, domain)
+        return replace(shown, feedback=feedback, ways=ways, earlier=tuple(earlier))
 
     async def _count_days(
         self, account_id: AccountId, domain: str, days: int, found: Sequence[SumOfRows]

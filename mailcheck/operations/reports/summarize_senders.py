@@ -39,7 +39,7 @@ from mailcheck.checks.scoring.no_mail import uses_no_mail
 from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.mail import SpfOfMail, evaluate_spf_of_mail
 from mailcheck.checks.spf.repair import add_term, make_ip_term, propose_new_record, repair_text
-from mailcheck.core.domains.receiver_reports import MailOfWays, SenderDecision
+from mailcheck.core.domains.receiver_reports import MailOfWays, SenderDecision, SumOfDay
 from mailcheck.core.instants import HOUR
 from mailcheck.core.memory.recent import Recent
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address
@@ -88,7 +88,8 @@ class ShownOverview(Struct, frozen=True):
     """An overview with the explanations of the senders of a page, in its order.
 
     ``total`` counts the senders of all pages. ``feedback`` are the reports about single mails.
-    ``ways`` is `None` for reports that are not stored.
+    ``ways`` is `None` for reports that are not stored. ``earlier`` are the days before those whose
+    rows are kept.
     """
 
     overview: Overview
@@ -96,6 +97,7 @@ class ShownOverview(Struct, frozen=True):
     total: int
     feedback: FeedbackSums = NO_FEEDBACK
     ways: MailOfWays | None = None
+    earlier: tuple[SumOfDay, ...] = ()
 
 
 class NamedHosts(Struct, frozen=True):

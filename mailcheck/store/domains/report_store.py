@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mailcheck.checks.receiver_reports.aggregate import PASSING_PATTERNS
+from mailcheck.checks.receiver_reports.aggregate import PASSING_PATTERNS, has_passed
 from mailcheck.checks.receiver_reports.limits import MAX_KEPT, MAX_SUM
 from mailcheck.checks.receiver_reports.tls import SUCCESS_PATTERN
 from mailcheck.core.deliverability_tests import ReceivedMail
@@ -20,6 +20,7 @@ from mailcheck.core.domains.receiver_reports import (
     MAX_RAW_SIZE,
     RAW_KEPT,
     REPORTS_KEPT,
+    SUMS_KEPT,
     Coverage,
     Feedback,
     Letter,
@@ -30,6 +31,7 @@ from mailcheck.core.domains.receiver_reports import (
     ReportSelection,
     ReportState,
     ReportWay,
+    SumOfDay,
     day_of,
     former_row_digest,
     row_digest,
@@ -79,6 +81,8 @@ _NO_ROOM_FOR_LETTER = (
     f"it is not a report, and its text is not stored: {MAX_LETTERS} texts are stored. Delete one"
 )
 
+_REMOVE_DAY = "DELETE FROM report_day WHERE account_id = ? AND day = ?"
+
 _REMOVE_REPORTS = """
     DELETE FROM receiver_report WHERE id IN (
         SELECT id FROM receiver_report WHERE account_id = ? AND {condition}
@@ -112,6 +116,19 @@ _OLD_LETTERS = """
 _OLD_COUNTS = """
     DELETE FROM report_count WHERE (account_id, kind, domain, day, digest) IN (
         SELECT account_id, kind, domain, day, digest FROM report_count WHERE day <= ? LIMIT ?
+    ) RETURNING account_id, kind, domain, day, amount, result
+"""
+
+_ADD_DAY = """
+    INSERT INTO report_day (account_id, kind, domain, day, amount, failing)
+    {rows} ON CONFLICT (account_id, kind, domain, day) DO UPDATE SET
+        amount = report_day.amount + excluded.amount,
+        failing = report_day.failing + excluded.failing
+"""
+
+_OLD_DAYS = """
+    DELETE FROM report_day WHERE (account_id, kind, domain, day) IN (
+        SELECT account_id, kind, domain, day FROM report_day WHERE day <= ? LIMIT ?
     )
 """
 
@@ -678,6 +695,18 @@ class ReportStore(Store):
         return value_of(Coverage, row)
 
     @read
+    def earlier_days(
+        self, transaction: Transaction, account_id: AccountId, domain: str
+    ) -> list[SumOfDay]:
+        """Return the sums of the DMARC reports about days whose rows are deleted, oldest first."""
+        sql = (
+            "SELECT day, amount, failing FROM report_day "
+            "WHERE account_id = ? AND kind = ? AND domain = ? ORDER BY day"
+        )
+        values = (account_id, ReportKind.DMARC.value, domain)
+        return [value_of(SumOfDay, row) for row in transaction.rows(sql, values)]
+
+    @read
     def has_report(
         self, transaction: Transaction, account_id: AccountId, report_id: ReportId
     ) -> bool:
@@ -705,6 +734,8 @@ class ReportStore(Store):
             rows = _remove_counts(transaction, account_id, selection, limit)
         else:
             rows = _remove_counts_of_report(transaction, account_id, selection.report_id, limit)
+        if selection.day is not None and selection.reporter is None:
+            transaction.execute(_REMOVE_DAY, (account_id, selection.day))
         condition, values = _reports_in(selection)
         sql = _REMOVE_REPORTS.format(condition=condition)
         gone = transaction.rows(sql, (account_id, *values, shared_now, limit - rows))
@@ -714,7 +745,10 @@ class ReportStore(Store):
     @frees_space
     @write
     def forget(self, transaction: Transaction, now: Instant, limit: int) -> int:
-        """Delete data past its retention; return the largest number of rows of one kind."""
+        """Delete data past its retention; return the largest number of rows of one kind.
+
+        The sums of the rows of each day remain.
+        """
         if not transaction.try_lock(EXPIRY_LOCK):
             return 0
         oldest = Instant(now - REPORTS_KEPT)
@@ -726,14 +760,36 @@ class ReportStore(Store):
         )
         delete_unreferenced(transaction, {row.delivery_id for row in (*reports, *mails)} - {None})
         letters = transaction.execute(_OLD_LETTERS, (now - RAW_KEPT, limit))
-        counts = transaction.execute(_OLD_COUNTS, (oldest, limit))
+        counts = _roll_up(transaction, oldest, limit)
+        days = transaction.execute(_OLD_DAYS, (Instant(now - SUMS_KEPT), limit))
         tallies = forget_tallies(transaction, oldest, limit)
-        return max(len(reports), len(mails), letters, counts, tallies)
+        return max(len(reports), len(mails), letters, counts, days, tallies)
 
 
 def _number(transaction: Transaction, sql: str, *values: Value) -> int:
     ((number,),) = transaction.rows(sql, values)
     return int(number)
+
+
+def _roll_up(transaction: Transaction, oldest: Instant, limit: int) -> int:
+    """Replace rows of old days by the sums of each day; return the number of rows."""
+    rows = transaction.rows(_OLD_COUNTS, (oldest, limit))
+    sums: dict[tuple[Value, ...], list[int]] = {}
+    for row in rows:
+        total = sums.setdefault((row.account_id, row.kind, row.domain, row.day), [0, 0])
+        amount = min(row.amount, MAX_SUM)
+        total[0] += amount
+        total[1] += amount if _has_failed(ReportKind(row.kind), row.result) else 0
+    transaction.execute_over(_ADD_DAY, [(*key, *total) for key, total in sums.items()])
+    return len(rows)
+
+
+def _has_failed(kind: ReportKind, result: str) -> bool:
+    if kind is ReportKind.DMARC:
+        return not has_passed(result)
+    if kind is ReportKind.TLS:
+        return SUCCESS_PATTERN.strip("%") not in result
+    return kind is ReportKind.FAILURE
 
 
 def _proven(transaction: Transaction, account_id: AccountId, domains: Collection[str]) -> set[str]:
