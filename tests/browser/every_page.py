@@ -251,6 +251,7 @@ def _fill_new(filled: Filled, watched: Watched) -> None:
         for path in (
             *("/", "/inbox", "/tests", "/domains", "/webhooks", "/connect", "/keys", "/account"),
             "/inbound",
+            "/heartbeats",
             *("/account/activity", "/projects", "/reports", "/traffic", "/no-such-page"),
             *("/account/people", "/join?invitation=none", "/authorize?client_id=none"),
         )

@@ -47,7 +47,7 @@ def test_heartbeats_are_added_listed_and_removed(beat: Mailcheck, beating: Beati
     assert json.loads(beat("add", "relay", "--every", "60", "--json").output)["everyMinutes"] == 60
     assert beat("list").lines == [
         "backup  new  Mon at 06:00 Europe/Berlin",
-        "relay  new  every 1 hour",
+        "relay  new  every hour",
     ]
     beating.look(2 * HOUR)
     listed = beat("list")

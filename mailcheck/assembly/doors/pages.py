@@ -42,6 +42,7 @@ from mailcheck.web.dashboard.deliverability.report_mail import ReportMail
 from mailcheck.web.dashboard.deliverability.report_pages import ReportFiles, ReportPages
 from mailcheck.web.dashboard.domains.blocklist_pages import BlocklistPages
 from mailcheck.web.dashboard.domains.frame import DomainFrame
+from mailcheck.web.dashboard.domains.heartbeat_pages import HeartbeatPages
 from mailcheck.web.dashboard.domains.history_pages import HistoryPages
 from mailcheck.web.dashboard.domains.old_pages import OldDomainPages
 from mailcheck.web.dashboard.domains.pages import CheckDomain, DomainPages
@@ -135,6 +136,7 @@ def _account_pages(daemon: Daemon, confirm: ConfirmPages, renderer: Renderer) ->
             daemon.tests.operations.manage,
             _show_domains(daemon),
             daemon.watches.keep,
+            daemon.watches.heartbeats,
             _servers=servers,
             _renderer=renderer,
         ).pages(),
@@ -223,6 +225,7 @@ def _domain_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
             reports, daemon.reports.fetching, budget, turns, frame, _renderer=renderer
         ).pages(),
         *TrafficPages(daemon.traffic.show, renderer).pages(),
+        *HeartbeatPages(daemon.watches.heartbeats, renderer).pages(),
         *HistoryPages(watches, budget, turns, frame, renderer).pages(),
         *OldDomainPages(watches, frame).pages(),
     ]

@@ -133,7 +133,7 @@ class Schedule(Struct, frozen=True):
     def __str__(self) -> str:
         """Describe the schedule, such as ``every day at 06:00 Europe/Berlin``."""
         if self.every:
-            return f"every {write_duration(self.every)}"
+            return f"every {write_duration(self.every).removeprefix('1 ')}"
         days = ", ".join(DAY_NAMES[day].capitalize() for day in self.days) or "every day"
         return f"{days} at {self.at // 60:02}:{self.at % 60:02} {self.zone}"
 

@@ -44,7 +44,11 @@ PERSONAL = "Personal"
 MAX_IN_MENU = 30
 """Maximum number of projects in the menu. The page of projects lists all."""
 
-BELOW: Mapping[str, str] = {"/reports": "/domains", "/traffic": "/domains"}
+BELOW: Mapping[str, str] = {
+    "/reports": "/domains",
+    "/traffic": "/domains",
+    "/heartbeats": "/domains",
+}
 """Paths that belong to a menu entry without being below its path, and that entry."""
 
 
@@ -93,6 +97,8 @@ NOTICES: Mapping[str, str] = {
     "sender-decided": "The decision is stored. It counts for all reports about the domain.",
     "share-renewed": "The old share link no longer works. A new one has been created.",
     "alert-acknowledged": "The alert is acknowledged. You will be notified when it ends.",
+    "heartbeat-deleted": "The heartbeat has been deleted. Mail with its tag is stored as before.",
+    "heartbeat-made": "The heartbeat has been created. Send its mail to the address below.",
     "watch-deleted": "The watch has been deleted.",
     "watch-off": "The domain is no longer checked regularly. Its history is kept.",
     "watch-on": "The domain is watched. You get an alert when something breaks.",

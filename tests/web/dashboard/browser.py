@@ -23,6 +23,8 @@ SEGMENTS = frozenset(
         *("", "api", "blocklists", "connect", "domain", "domains", "inbound", "inbox", "keys"),
         "live",
         *("places", "project", "reports", "tests", "traffic", "watches", "webhooks"),
+        *("", "api", "blocklists", "connect", "domain", "domains", "inbox", "keys", "live"),
+        *("heartbeats", "places", "project", "reports", "tests", "traffic", "watches", "webhooks"),
     ]
 )
 """The first segments of the paths in a project."""

@@ -28,6 +28,7 @@ PATHS = {
     "message_id": "01a1fc41-0219-76dd-ac7e-95beebac7c40",
     "operation_id": "wait",
     "other_id": "aaaaaaaaaaaaa",
+    "heartbeat_name": "backup",
     "passkey_id": "aaaaaaaaaaaaa",
     "report_id": "aaaaaaaaaaaaa",
     "route_id": "aaaaaaaaaaaaa",

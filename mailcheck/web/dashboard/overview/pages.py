@@ -13,6 +13,7 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.messages import ListedMessage
 from mailcheck.operations.deliverability.manage_tests import ManageTests
 from mailcheck.operations.domains.show_domains import DomainList, ShowDomains
+from mailcheck.operations.domains.watches.manage_heartbeats import ManageHeartbeats
 from mailcheck.operations.domains.watches.manage_watches import ManageWatches
 from mailcheck.operations.inbox.messages import LOOKED_THROUGH, ReadInbox
 from mailcheck.web.dashboard.charts import draw_trend
@@ -33,6 +34,7 @@ MOST_PLACES = 100
 MORE_PLACES = {
     "Received reports": "/reports",
     "Traffic of your mail server": "/traffic",
+    "Heartbeats": "/heartbeats",
     "Activity": "/account/activity",
     "Projects": "/projects",
 }
@@ -92,6 +94,7 @@ class OverviewPages(Struct, frozen=True):
     _tests: ManageTests
     _domains: ShowDomains
     _watches: ManageWatches
+    _heartbeats: ManageHeartbeats
     _servers: ServerNames
     _renderer: Renderer
 
@@ -128,7 +131,10 @@ class OverviewPages(Struct, frozen=True):
         domains = await self._domains.page(account.id, SHOWN_DOMAINS)
         alerts = [
             alert
-            for alert in await self._watches.open_alerts(account.id)
+            for alert in (
+                *await self._heartbeats.open_alerts(account.id),
+                *await self._watches.open_alerts(account.id),
+            )
             if alert.acknowledged_at is None
         ]
         return self._renderer.page(
