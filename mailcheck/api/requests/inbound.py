@@ -30,6 +30,7 @@ from mailcheck.core.inbound import (
     InboundRouteId,
     InboundVerdict,
     MailProgram,
+    Place,
     ReadyMail,
     Verdicts,
 )
@@ -306,6 +307,11 @@ class MailToSend(LetterFields, frozen=True, kw_only=True):
         one_of(tuple(MailProgram)),
         Description("the mail program that quotes the answered message"),
     ] = MailProgram.GMAIL.value
+    place: Annotated[
+        str,
+        one_of(tuple(Place)),
+        Description("where the text of the answer is: above, below or between the quoted lines"),
+    ] = Place.ABOVE.value
     envelope_from: Annotated[
         str | None,
         TEXT,
@@ -339,6 +345,7 @@ class MailToSend(LetterFields, frozen=True, kw_only=True):
             message_id=shared.message_id,
             mail_id=None if self.mail_id is None else InboundMailId(self.mail_id),
             program=MailProgram(self.program),
+            place=Place(self.place),
             envelope_sender=self.envelope_from,
             verdicts=self.verdicts,
             fault=shared.fault,
