@@ -711,7 +711,8 @@ def write_inbound_formats() -> str:
         " A status from 200 to 299 ends a delivery. All statuses are retried that are not in the"
         " column *Final*, and so is a missing answer. The schedule is that of the provider, divided"
         " by the `speed` of the route. Resend, SNS, Mailtrap and Rails document their time-outs;"
-        " the others are ours. [Test incoming mail](../how-to/test-incoming-mail.md) is the guide.\n"
+        " the others are ours. [Test an application that receives mail]"
+        "(../how-to/test-incoming-mail.md) is the guide.\n"
     )
     heads = ("Format", "Product", "A request for each", "Final", "Retries", "Time-out", "Limit")
     return page(

@@ -233,7 +233,9 @@ def build_inbound(
         read=read,
     )
     retention = InboundRetention(store, clock_and_randomness.expiry_now)
-    return InboundParts(operations, deliver, retention, FetchInbound(store), finished)
+    return InboundParts(
+        operations, deliver, retention, FetchInbound(store, mail.mail_bytes), finished
+    )
 
 
 def verdicts_of(found: Authentication) -> Verdicts:

@@ -87,6 +87,16 @@ class StoredInboundMail(Struct, frozen=True):
     delivery_id: DeliveryId
 
 
+class RoutedMailFacts(Struct, frozen=True):
+    """A mail without its bytes, and one of the routes that carry it."""
+
+    mail_id: InboundMailId
+    route_id: InboundRouteId
+    account_id: AccountId
+    delivery_id: DeliveryId
+    size: int
+
+
 class InboundFilter(Struct, frozen=True):
     """Conditions for deliveries and attempts; `None` is no condition."""
 
@@ -442,20 +452,19 @@ class InboundStore(Store):
         account_id: AccountId,
         route_ids: Sequence[InboundRouteId],
         ids: tuple[str, str],
-    ) -> tuple[InboundRouteId, StoredInboundMail] | None:
+    ) -> RoutedMailFacts | None:
         """Return the first mail of some routes with an id between two, and one of its routes."""
         if not route_ids:
             return None
         marks = ", ".join("?" * len(route_ids))
-        found = transaction.row(
-            "SELECT mail_id, route_id FROM inbound_delivery WHERE account_id = ? "
-            f"AND mail_id BETWEEN ? AND ? AND route_id IN ({marks}) ORDER BY mail_id LIMIT 1",
+        row = transaction.row(
+            "SELECT mail_id, route_id, inbound_mail.account_id, delivery_id, size "
+            "FROM inbound_delivery JOIN inbound_mail ON inbound_mail.id = mail_id "
+            "WHERE inbound_delivery.account_id = ? AND mail_id BETWEEN ? AND ? "
+            f"AND route_id IN ({marks}) ORDER BY mail_id LIMIT 1",
             (account_id, *ids, *route_ids),
         )
-        if found is None:
-            return None
-        row = transaction.row(f"{_MAIL} WHERE inbound_mail.id = ?", (found.mail_id,))
-        return None if row is None else (InboundRouteId(found.route_id), _mail_of(row))
+        return None if row is None else value_of(RoutedMailFacts, row)
 
     @read
     def routed_ids(

@@ -1,12 +1,14 @@
 """Mails that routes have brought to applications, as the providers' APIs give them out."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 from mailcheck.core.errors import InboundMailNotFound, InboundRouteNotFound
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.inbound import InboundMail, InboundRoute, InboundRouteId
-from mailcheck.store.inbound_store import InboundStore
+from mailcheck.operations.inbox.contents import MailBytes
+from mailcheck.store.inbound_store import InboundStore, RoutedMailFacts
 
 Has = Callable[[InboundRoute], bool]
 """Whether the mails of a route are wanted."""
@@ -19,23 +21,53 @@ class RoutedMail(NamedTuple):
     route: InboundRoute
 
 
+Result = TypeVar("Result")
+
+
 class FetchInbound:
-    """Finds mails by the routes that carry them."""
+    """Shows mails by the routes that carry them. Few large ones are in memory at the same time."""
 
-    def __init__(self, store: InboundStore) -> None:
+    def __init__(self, store: InboundStore, mail_bytes: MailBytes) -> None:
         self._store = store
+        self._mail_bytes = mail_bytes
 
-    async def mail(self, account_id: AccountId, has: Has, ids: tuple[str, str]) -> RoutedMail:
-        """Return the first mail of some routes whose id is between two ids, or equal to them.
+    async def show(
+        self,
+        account_id: AccountId,
+        has: Has,
+        ids: tuple[str, str],
+        show: Callable[[RoutedMail], Result],
+    ) -> Result:
+        """Show the first mail of some routes whose id is between two ids, or equal to them.
 
+        :param show: a function of a module, which runs in the process that parses mails.
         :raises InboundMailNotFound: there is none.
+        :raises Overloaded: too many large mails are being read.
         """
         routes = await self._routes(account_id, has)
         found = await self._store.find_routed(account_id, tuple(routes), ids)
         if found is None:
-            raise InboundMailNotFound("there is no such mail: the id is wrong or it is gone")
-        route_id, stored = found
-        return RoutedMail(stored.mail, routes[route_id])
+            raise _missing()
+        return await self._show(found, routes[found.route_id], show)
+
+    async def show_of_route(
+        self, route: InboundRoute, mail_id: str, show: Callable[[RoutedMail], Result]
+    ) -> Result:
+        """Show a mail of a route to a caller that has proved a secret of it; raises as `show`."""
+        found = await self._store.find_routed(route.account_id, (route.id,), (mail_id, mail_id))
+        if found is None:
+            raise _missing()
+        return await self._show(found, route, show)
+
+    async def _show(
+        self, found: RoutedMailFacts, route: InboundRoute, show: Callable[[RoutedMail], Result]
+    ) -> Result:
+        async with self._mail_bytes.turn(found):
+            stored = await self._store.find_mail(found.account_id, found.mail_id)
+            if stored is None:
+                raise _missing()
+            call = partial(show, RoutedMail(stored.mail, route))
+            return await self._mail_bytes.work(call, found.size, found.account_id)
 
     async def ids(
         self, account_id: AccountId, has: Has, limit: int, after: str = "", before: str = ""
@@ -65,15 +97,9 @@ class FetchInbound:
             raise InboundRouteNotFound("there is no such route")
         return found
 
-    async def mail_of_route(self, route: InboundRoute, mail_id: str) -> InboundMail:
-        """Return a mail of a route, for a caller that has proved a secret of it.
-
-        :raises InboundMailNotFound: there is none.
-        """
-        found = await self._store.find_routed(route.account_id, (route.id,), (mail_id, mail_id))
-        if found is None:
-            raise InboundMailNotFound("there is no such mail: the id is wrong or it is gone")
-        return found[1].mail
-
     async def _routes(self, account_id: AccountId, has: Has) -> dict[InboundRouteId, InboundRoute]:
         return {route.id: route for route in await self._store.routes(account_id) if has(route)}
+
+
+def _missing() -> InboundMailNotFound:
+    return InboundMailNotFound("there is no such mail: the id is wrong or it is gone")

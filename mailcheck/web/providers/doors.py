@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from typing import TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -74,6 +75,8 @@ MAX_IDEMPOTENCY_KEY = 256
 """Maximum number of characters of an idempotency key."""
 
 SEED_BYTES = 16
+
+Shown = TypeVar("Shown")
 
 USUAL_LIMIT, MAX_LIMIT = 20, 100
 """Number of mails of a page, by default and at most."""
@@ -186,7 +189,7 @@ class Providers:
 
     def _doors_without_keys(self) -> Sequence[OpenDoor]:
         subscriptions = Subscriptions(self._received, self._confirm, self._conversion, self._base)
-        files = ReceivedFiles(self._received, self._conversion, self._base)
+        files = ReceivedFiles(self._received, self._base)
         return [files.door(), subscriptions.door()]
 
     def _no_provider(self) -> Door:
@@ -266,9 +269,8 @@ class Providers:
     async def _fetch_one(self, route: FetchRoute, call: Call[None]) -> Reply:
         posting, account_id = self._posting_of(call), call.caller.account_id
         has = partial(_has, route, posting)
-        found = await self._received.mail(account_id, has, route.find(posting))
-        show = partial(route.show, self._fetched(found, posting, call.received_at))
-        return _reply(await self._conversion.run(show, account_id))
+        show = partial(_show, route.show, posting, self._url, call.received_at)
+        return _reply(await self._received.show(account_id, has, route.find(posting), show))
 
     async def _fetch_list(self, route: FetchListRoute, call: Call[None]) -> Reply:
         posting, account_id = self._posting_of(call), call.caller.account_id
@@ -279,21 +281,15 @@ class Providers:
             account_id, has, page.limit, after=page.after, before=page.before
         )
         shown: list[object] = []
+        show = partial(_show, route.show, posting, self._url, call.received_at)
         for identifier in ids:
             # One at a time: each mail may be large.
             try:
-                found = await self._received.mail(account_id, has, (identifier, identifier))
+                within = (identifier, identifier)
+                shown.append(await self._received.show(account_id, has, within, show))
             except InboundMailNotFound:
                 continue
-            show = partial(route.show, self._fetched(found, posting, call.received_at))
-            shown.append(await self._conversion.run(show, account_id))
         return _reply(route.answer(shown, has_more))
-
-    def _fetched(self, found: RoutedMail, posting: Posting, now: Instant) -> Fetched:
-        ends_at = Instant(now + VALID_FOR)
-        path = files_path(found.route, found.mail, ends_at)
-        files = f"{self._url}/received{path}"
-        return Fetched(found.mail, found.route, posting, self._url, files, ends_at)
 
     async def _send(
         self, call: Call[None], secret: str, provider: Provider, route: SendRoute, posting: Posting
@@ -319,6 +315,15 @@ class Providers:
 
 def _has(route: FetchRoute | FetchListRoute, posting: Posting, inbound: InboundRoute) -> bool:
     return route.has(inbound, posting)
+
+
+def _show(
+    show: Callable[[Fetched], Shown], posting: Posting, url: str, now: Instant, found: RoutedMail
+) -> Shown:
+    """Show a mail with the URL of its parts, in a worker process."""
+    ends_at = Instant(now + VALID_FOR)
+    files = f"{url}/received{files_path(found.route, found.mail, ends_at)}"
+    return show(Fetched(found.mail, found.route, posting, url, files, ends_at))
 
 
 def _admission(access: AccessControl, provider: Provider) -> application.Admit:

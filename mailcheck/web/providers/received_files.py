@@ -9,8 +9,7 @@ from mailcheck.core.errors import InboundRouteNotFound, ShareNotFound
 from mailcheck.core.identifiers import is_secret
 from mailcheck.core.inbound import InboundMail, InboundRoute
 from mailcheck.core.instants import HOUR, Instant
-from mailcheck.operations.inbound.fetch_mail import FetchInbound
-from mailcheck.web.providers.conversion import Conversion
+from mailcheck.operations.inbound.fetch_mail import FetchInbound, RoutedMail
 from mailcheck.web.providers.inbound.received import ReceivedFile, ReceivedMail
 from mailcheck.web.providers.provider import Response
 from mailcheck.web.site import costs
@@ -78,10 +77,9 @@ def _download(data: bytes, content_type: str, filename: str) -> Response:
 class ReceivedFiles:
     """Gives out the parts of received mails at URLs with a proof."""
 
-    def __init__(self, fetch: FetchInbound, conversion: Conversion, base: str) -> None:
+    def __init__(self, fetch: FetchInbound, base: str) -> None:
         """``base`` is the path before the names of providers."""
         self._fetch = fetch
-        self._conversion = conversion
         self._base = base
 
     def door(self) -> OpenDoor:
@@ -110,10 +108,13 @@ class ReceivedFiles:
         except InboundRouteNotFound:
             raise ShareNotFound("this link is not valid: get the mail from the API again") from None
         require_proof(route, path["mail"], path["proof"], call.received_at)
-        mail = await self._fetch.mail_of_route(route, path["mail"])
-        show = partial(show_part, path["name"], mail)
-        shown = await self._conversion.run(show, route.account_id)
+        show = partial(_show_routed, path["name"])
+        shown = await self._fetch.show_of_route(route, path["mail"], show)
         return Reply(shown.status, shown.body, shown.content_type, shown.headers)
+
+
+def _show_routed(name: str, found: RoutedMail) -> Response:
+    return show_part(name, found.mail)
 
 
 def write_error(problem: Problem) -> Reply:
