@@ -225,12 +225,12 @@ GROUPS: Mapping[str, Mapping[str, CommandRow]] = {
         ),
         "watch": CommandRow(
             "watched domains and addresses: add, list, show, remove",
-            "watch_commands:add_watch_commands",
+            "watches.watch_commands:add_watch_commands",
             ("mailcheck watch add example.com 192.0.2.25", "mailcheck watch list"),
         ),
         "beat": CommandRow(
             "mail expected on a schedule: add, list, show, remove, send",
-            "beat_commands:add_beat_commands",
+            "watches.beat_commands:add_beat_commands",
             ("mailcheck beat add backup --at 06:00 --zone Europe/Berlin", "mailcheck beat list"),
         ),
     },

@@ -21,10 +21,17 @@ VOID = frozenset({"meta", "link", "input", "img", "br", "hr", "source", "wbr"})
 SEGMENTS = frozenset(
     [
         *("", "api", "blocklists", "connect", "domain", "domains", "inbound", "inbox", "keys"),
-        "live",
-        *("places", "project", "reports", "tests", "traffic", "watches", "webhooks"),
-        *("", "api", "blocklists", "connect", "domain", "domains", "inbox", "keys", "live"),
-        *("heartbeats", "places", "project", "reports", "tests", "traffic", "watches", "webhooks"),
+        *(
+            "heartbeats",
+            "live",
+            "places",
+            "project",
+            "reports",
+            "tests",
+            "traffic",
+            "watches",
+            "webhooks",
+        ),
     ]
 )
 """The first segments of the paths in a project."""
