@@ -13,6 +13,7 @@ from mailcheck.web.dashboard.inbound.route_pages import STATE_LEVELS
 from tests.fakes.scripted_receivers import ScriptedReceivers
 from tests.house import House, mail, run
 from tests.web.dashboard.browser import Browser
+from tests.web.dashboard.test_dashboard_live_parts import LiveParts
 from tests.web.dashboard.test_dashboard_projects import pages_of
 
 URL = "https://app.example.com/mail"
@@ -189,6 +190,19 @@ def test_attempts_are_shown(owner: Browser, receivers: ScriptedReceivers) -> Non
         assert words in owner.page.text
     owner.follow(owner.submit(f"{owner_path(owner)}/again"))
     assert len(receivers.inbound) == 2
+
+
+def test_an_attempt_is_announced_to_open_pages(
+    owner: Browser, receivers: ScriptedReceivers
+) -> None:
+    """The parts of open pages are updated after each attempt."""
+    path = create(owner)
+    stream = LiveParts(owner)
+    before = stream.changes()
+    owner.submit(f"{path}/ready", ready="empty")
+    assert len(receivers.inbound) == 1
+    assert stream.changes() > before
+    stream.connection.hang_up()
 
 
 def owner_path(owner: Browser) -> str:
