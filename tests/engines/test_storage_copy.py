@@ -137,6 +137,7 @@ def fill(path: str) -> None:
     for one in (account("ann", is_operator=True, max_messages=9_999), account("bob")):
         result_of(accounts.add_account(one, noted()))
     result_of(accounts.add_key(KEY, b"\x00digest\xff", noted()))
+    result_of(accounts.add_key_days([(KEY.id, 20_000, 7)], 0))
     result_of(passwords.set_password(ANN, "$scrypt$hash", noted(NOON)))
     result_of(passwords.add_invitation(b"invitation", at(60), noted(NOON)))
     result_of(SessionStore(engine).open_session(b"session", ANN, at(60), noted(NOON, "192.0.2.7")))

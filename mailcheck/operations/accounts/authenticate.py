@@ -1,6 +1,7 @@
 """Authentication by API key, rate limits, and the end of requests whose access has ended."""
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from msgspec import Struct
@@ -24,6 +25,9 @@ from mailcheck.ports.clocks import Now
 from mailcheck.ports.cluster import Hit, RateCounters
 from mailcheck.store.accounts.account_store import AccountStore, KnownKey
 
+DAYS_KEPT = 90
+"""Number of days for which the requests of keys are counted by day."""
+
 
 class Authenticator:
     """Identifies callers by API key. Each request reads its key, so revocation is immediate.
@@ -36,6 +40,7 @@ class Authenticator:
         self.default_limits = default_limits
         self._now = now
         self._uses: dict[KeyId, Instant] = {}
+        self._days: Counter[tuple[KeyId, int]] = Counter()
 
     async def identify(self, secret: str, client: str = "") -> Caller:
         """Return the caller that an API key belongs to, at the address ``client``.
@@ -64,6 +69,7 @@ class Authenticator:
         if found.is_disabled:
             raise InvalidCredentials("the account of the API key is disabled")
         self._uses[key.id] = now
+        self._days[key.id, DAY_WINDOW.index(now)] += 1
         limits = self.limits_of(key)
         return Caller(
             key.account_id,
@@ -101,6 +107,21 @@ class Authenticator:
         except StoreUnavailable:
             self._uses = {**uses, **self._uses}
             raise
+        days, self._days = self._days, Counter()
+        counts = [(key_id, day, number) for (key_id, day), number in days.items()]
+        try:
+            await self._store.add_key_days(counts, DAY_WINDOW.index(self._now()) - DAYS_KEPT)
+        except StoreUnavailable:
+            self._days += days
+            raise
+
+    async def requests_by_day(self, account_id: AccountId, length: int) -> Mapping[int, int]:
+        """Return the requests of all keys of an account on the last days, as far as it is saved.
+
+        The keys are days since 1970.
+        """
+        since = DAY_WINDOW.index(self._now()) - length + 1
+        return await self._store.key_days(account_id, since)
 
 
 def _explain_unknown(secret: str) -> str:

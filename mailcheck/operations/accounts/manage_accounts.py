@@ -494,6 +494,10 @@ class OwnKeys(Struct, frozen=True, eq=False):
             for key in reversed(await self._keys(account))
         ]
 
+    async def requests_by_day(self, account: Account, length: int) -> Mapping[int, int]:
+        """Return the requests of all keys of an account on the last days, by day since 1970."""
+        return await self.authenticator.requests_by_day(account.id, length)
+
     async def show(self, account: Account, key_id: str) -> KeyUse:
         """Return a valid key with its usage.
 

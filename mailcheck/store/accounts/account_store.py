@@ -618,6 +618,33 @@ class AccountStore(Store):
             [(moment, key, moment) for key, moment in sorted(uses)],
         )
 
+    @write
+    def add_key_days(
+        self, transaction: Transaction, counts: Sequence[tuple[KeyId, int, int]], before: int
+    ) -> None:
+        """Add to the numbers of requests of keys by day, and delete days before one."""
+        for key_id, day, requests in sorted(counts):
+            transaction.execute(
+                "INSERT INTO key_use_day (key_id, day, requests) "
+                "SELECT id, ?, ? FROM api_key WHERE id = ? ON CONFLICT (key_id, day) "
+                "DO UPDATE SET requests = key_use_day.requests + excluded.requests",
+                (day, requests, key_id),
+            )
+        transaction.execute("DELETE FROM key_use_day WHERE day < ?", (before,))
+
+    @read
+    def key_days(
+        self, transaction: Transaction, account_id: AccountId, since: int
+    ) -> Mapping[int, int]:
+        """Return the requests of all keys of an account by day, from a day on."""
+        rows = transaction.rows(
+            "SELECT day, SUM(requests) AS requests FROM key_use_day "
+            "JOIN api_key ON api_key.id = key_use_day.key_id "
+            "WHERE api_key.account_id = ? AND day >= ? GROUP BY day",
+            (account_id, since),
+        )
+        return {row.day: int(row.requests) for row in rows}
+
 
 def revoke(transaction: Transaction, key_id: KeyId, now: Instant) -> ApiKey | None:
     """Revoke a key or a grant and return it; return `None` if it is not valid."""

@@ -17,3 +17,12 @@ CREATE INDEX audit_entry_account ON audit_entry (account_id, position);
 
 -- The person who has made a key; unknown for older keys, and for those of the command line.
 ALTER TABLE api_key ADD COLUMN made_by TEXT;
+
+-- Requests of a key by day since 1970, for the chart of the last weeks.
+CREATE TABLE key_use_day (
+    key_id TEXT NOT NULL REFERENCES api_key (id) ON DELETE CASCADE,
+    day INTEGER NOT NULL,
+    requests BIGINT NOT NULL,
+    PRIMARY KEY (key_id, day)
+);
+CREATE INDEX key_use_day_day ON key_use_day (day);

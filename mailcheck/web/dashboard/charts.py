@@ -1,6 +1,6 @@
 """Small charts in SVG. Templates draw them, and texts beside them give the values."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
@@ -101,6 +101,29 @@ def draw_days(
         last_day=format_instant(Instant(begins + length * DAY))[:10],
         unit=UNITS[width],
         width=(length // width + 1) * BAR_STEP,
+    )
+
+
+def draw_requests(requests: Mapping[int, int], last_day: int, length: int) -> DayBars | None:
+    """Draw the requests of the last days. Return `None` without requests.
+
+    :param requests: numbers by days since 1970.
+    """
+    highest, first_day = max(requests.values(), default=0), last_day - length + 1
+    if not highest:
+        return None
+    path = []
+    for day, number in sorted(requests.items()):
+        tall = round(number * DAYS_HEIGHT / highest, 1)
+        x, top = (day - first_day) * BAR_STEP, round(DAYS_HEIGHT - tall, 1)
+        path.append(f"M{x} {top:g}h{BAR_WIDTH}v{tall:g}h-{BAR_WIDTH}z")
+    return DayBars(
+        ((Origin.YOURS.value, "".join(path)),),
+        highest,
+        first_day=format_instant(Instant(first_day * DAY))[:10],
+        last_day=format_instant(Instant(last_day * DAY))[:10],
+        unit=UNITS[1],
+        width=length * BAR_STEP,
     )
 
 

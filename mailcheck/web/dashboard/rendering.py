@@ -71,6 +71,7 @@ NOTICES: Mapping[str, str] = {
     "second-factor-changed": "The way to sign in has been changed.",
     "session-ended": "The session has ended.",
     "account-changed": "The account has been changed.",
+    "access-ended": "The sessions and programs of this person have ended.",
     "account-deleted": "The account has been deleted, with all of its data.",
     "inbound-sent": "The mail is on its way to your application.",
     "route-changed": "The route has been changed.",

@@ -36,6 +36,7 @@ CONFIRMED = [
     "/inbound",
     "/inbound/routes/<route_id>",
     "/keys",
+    "/keys/<key_id>/rotate",
     "/project/invitations",
     "/project/members/<account_id>/role",
     "/webhooks",

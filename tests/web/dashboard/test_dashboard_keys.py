@@ -223,3 +223,56 @@ def test_the_number_of_keys_is_limited(owner: Browser) -> None:
     assert "at most 20 keys" in owner.page.text
     owner.submit(f"/keys/{key_ids(owner)[0]}/revoke")
     create(owner, "one more")
+
+
+def test_a_key_is_rotated(owner: Browser) -> None:
+    """The new key is shown once; the older one stays valid for the chosen time."""
+    older = create(owner, "CI")
+    (key_id,) = key_ids(owner)
+    wrong = owner.submit(f"/p/me/keys/{key_id}/rotate", overlap="2")
+    assert "choose one of the offered times" in wrong.body.decode().lower()
+    answer = owner.submit(f"/p/me/keys/{key_id}/rotate", overlap="1")
+    found = re.search(r'id="new-key">(mck_[a-z2-7]{32})<', answer.body.decode())
+    assert found is not None
+    for secret in (older, found[1]):
+        assert owner.house.get("/inbox", key=secret).status == 200
+    owner.house.pass_time(3_601)
+    assert owner.house.get("/inbox", key=older).status == 401
+    assert owner.house.get("/inbox", key=found[1]).status == 200
+
+
+def test_limits_of_a_key(owner: Browser) -> None:
+    """A key gets lower limits; only the operator sets higher ones."""
+    owner.open("/keys")
+    refused = owner.submit("/keys", name="CI", per_day="1000000")
+    assert "must be an integer from 1 to" in refused.body.decode()
+    assert key_ids(owner) == []
+    assert owner.submit("/keys", name="CI", per_minute="5", per_day="7").status == 200
+    assert "0 of 7 today" in owner.open("/keys").body.decode()
+
+
+def test_the_list_of_keys_is_searched_and_sorted(owner: Browser) -> None:
+    """Keys are found by a part of their name, and shown in the chosen order."""
+    for name in ("laptop", "Agent", "CI"):
+        create(owner, name)
+        owner.house.pass_time(1)
+
+    def names(query: str) -> list[str]:
+        return re.findall(r'<td class="name">(\w+)', owner.open(f"/keys?{query}").body.decode())
+
+    assert names("") == ["CI", "Agent", "laptop"]
+    assert names("sort=name") == ["Agent", "CI", "laptop"]
+    assert names("search=agen") == ["Agent"]
+    assert "No key has this name" in owner.open("/keys?search=x").body.decode()
+
+
+def test_requests_by_day_are_shown(owner: Browser) -> None:
+    """The page has a chart of the requests of all keys, with the numbers beside it."""
+    secret = create(owner)
+    assert "Requests by day" not in owner.open("/keys").body.decode()
+    for _ in range(3):
+        owner.house.get("/inbox", key=secret)
+    run(owner.house.assembly.accounts.authenticator.save_key_uses())
+    shown = owner.open("/keys").body.decode()
+    assert "at most 3 requests a day" in shown
+    assert "Requests by day" in shown

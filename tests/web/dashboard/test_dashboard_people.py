@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from mailcheck.core.projects import Role
 from tests.house import House, run
 from tests.web.dashboard.browser import Browser, in_project
 from tests.web.dashboard.inbox_visit import fetch
@@ -162,4 +163,48 @@ def test_sessions_are_listed_and_ended(house: House, bob: Browser) -> None:
     bob.follow(bob.submit(f"/account/sessions/{other}/end"))
     assert "The session has ended" in bob.page.text
     assert not second.is_signed_in
+    assert bob.is_signed_in
+
+
+def test_the_list_is_searched_and_sorted(house: House, operator: Browser, bob: Browser) -> None:
+    """Accounts are found by a part of their name, in the chosen order."""
+
+    def names(query: str) -> list[str]:
+        page = operator.open(f"/account/people?{query}").body.decode()
+        return re.findall(r'<td class="name"><a [^>]*>([^<]+)<', page)
+
+    assert bob.is_signed_in
+    assert names("") == ["bob", "first"]
+    assert names("sort=newest") == ["bob", "first"]
+    house.receive(house.address())
+    assert names("sort=largest") == ["first", "bob"]
+    assert names("search=BO") == ["bob"]
+    assert names("search=x") == []
+
+
+def test_disabling_says_what_it_ends(house: House, operator: Browser, bob: Browser) -> None:
+    """The page counts sessions, programs and keys; keys in projects go on, and owners see them."""
+    accounts = house.assembly.accounts
+    person = run(accounts.keep.find("bob"))
+    shop = run(accounts.projects.create(house.account, "shop"))
+    run(accounts.projects.set_member(shop, person, Role.OWNER))
+    bob.open(in_project("/keys", shop.id))
+    bob.submit(in_project("/keys", shop.id), name="deploys")
+    shown = operator.open(page_of(house, "bob")).body.decode()
+    assert "This ends 1 session and 0 connected programs within a second" in shown
+    assert "1 API key that this person made in projects stays valid" in shown
+    operator.submit(page_of(house, "bob") + "/disable")
+    assert not bob.is_signed_in
+    listed = operator.open(in_project("/keys", shop.id)).body.decode()
+    assert "made by bob" in listed
+    assert "has left" in listed
+
+
+def test_sessions_are_ended_by_the_operator(house: House, operator: Browser, bob: Browser) -> None:
+    """Ending the sessions signs a person out, who can sign in again."""
+    operator.open(page_of(house, "bob"))
+    operator.submit(page_of(house, "bob") + "/end-access")
+    assert not bob.is_signed_in
+    assert "not signed in anywhere" in operator.open(page_of(house, "bob")).body.decode()
+    bob.sign_in("bob")
     assert bob.is_signed_in

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from mailcheck.api.requests.fields import INTEGER
-from mailcheck.core.accounts import Account, AccountLimits
+from mailcheck.core.accounts import Account, AccountLimits, AccountOrder, choose_uses
 from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.operations.accounts.audit import PAGE, Audit
@@ -18,6 +18,15 @@ PATH = "/account/people"
 
 LONGEST_NUMBER = 18
 """Maximum length of a number in a form, in digits. All databases can store it."""
+
+
+ORDERS = {
+    AccountOrder.NAME: "by name",
+    AccountOrder.NEWEST: "newest first",
+    AccountOrder.LARGEST: "largest first",
+    AccountOrder.LAST_USED: "last active first",
+}
+"""Orders of the list of accounts."""
 
 
 class PeoplePages(Struct, frozen=True):
@@ -39,17 +48,28 @@ class PeoplePages(Struct, frozen=True):
             Page("POST", f"{one}/limits", self.set_limits, costs.AUDITED, is_personal=True),
             Page("POST", f"{one}/disable", self.disable, costs.AUDITED, is_personal=True),
             Page("POST", f"{one}/enable", self.enable, costs.AUDITED, is_personal=True),
+            Page("POST", f"{one}/end-access", self.end_access, costs.AUDITED, is_personal=True),
             Page("POST", f"{one}/delete", self.delete, costs.AUDITED, is_personal=True),
         ]
 
     async def show(self, visit: Visit) -> Reply:
-        """GET /account/people.
+        """GET /account/people?search=&sort=.
 
         :raises NotOperator: the account is not the operator's. It is so on all of these pages.
         """
         visit.visitor.require_operator("see all accounts")
+        search, sort = visit.query.text("search") or "", visit.query.text("sort") or ""
+        order = AccountOrder(sort) if sort in set(AccountOrder) else AccountOrder.NAME
+        uses = await self._accounts.uses()
         return self._renderer.page(
-            visit, "people.html", uses=await self._accounts.uses(), domain=self._domain
+            visit,
+            "people.html",
+            uses=choose_uses(uses, search, order),
+            total=len(uses),
+            search=search,
+            sort=order,
+            orders=ORDERS,
+            domain=self._domain,
         )
 
     async def activity(self, visit: Visit) -> Reply:
@@ -71,6 +91,7 @@ class PeoplePages(Struct, frozen=True):
             account=account,
             address=join_subaddress(account.mailbox_name, "", self._domain),
             holdings=await self._accounts.holdings(account),
+            access=await self._accounts.access_of(account),
             problem=None if failure is None else describe_failure(failure),
         )
 
@@ -99,6 +120,12 @@ class PeoplePages(Struct, frozen=True):
         account = await self._find(visit)
         await self._accounts.disable(account, visit.actor)
         return self._back(visit, account)
+
+    async def end_access(self, visit: Visit) -> Reply:
+        """POST /account/people/<account_id>/end-access."""
+        account = await self._find(visit)
+        await self._accounts.end_access(account, visit.actor)
+        return redirect(visit, f"{PATH}/{account.id}", done="access-ended")
 
     async def enable(self, visit: Visit) -> Reply:
         """POST /account/people/<account_id>/enable."""
