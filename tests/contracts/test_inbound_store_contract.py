@@ -366,3 +366,32 @@ async def test_a_deleted_account_takes_its_mails(stores: Stores) -> None:
     assert holdings.routes == 1
     assert await stores.removal.delete(ANN, noted())
     assert await claimed(stores) == []
+
+
+async def test_mails_are_found_by_their_routes(stores: Stores) -> None:
+    """Only mails of the given routes of the account are found and listed, newest first."""
+    one, two = await added(stores, inbound_route("one")), await added(stores, inbound_route("two"))
+    for name in ("a", "b", "c", "d"):
+        await sent(stores, one, name)
+    await sent(stores, two, "e")
+    found = await stores.inbound.find_routed(ANN, (one.id,), ("b", "b"))
+    assert found is not None
+    assert (found.mail_id, found.route_id, found.account_id) == ("b", one.id, ANN)
+    kept = await stores.inbound.find_mail(ANN, found.mail_id)
+    assert kept is not None
+    assert found.size == len(kept.mail.raw_message)
+    first = await stores.inbound.find_routed(ANN, (one.id,), ("b", "c"))
+    assert first == found
+    assert await stores.inbound.find_routed(ANN, (two.id,), ("a", "d")) is None
+    assert await stores.inbound.find_routed(BOB, (one.id,), ("a", "d")) is None
+    assert await stores.inbound.find_routed(ANN, (), ("a", "d")) is None
+
+    async def listed(limit: int = 9, after: str = "", before: str = "") -> list[str]:
+        return await stores.inbound.routed_ids(ANN, (one.id,), limit, after=after, before=before)
+
+    assert await listed() == ["d", "c", "b", "a"]
+    assert await listed(2) == ["d", "c"]
+    assert await listed(2, after="c") == ["b", "a"]
+    assert await listed(2, before="a") == ["c", "b"]
+    assert await listed(after="d", before="a") == ["c", "b"]
+    assert await stores.inbound.routed_ids(ANN, (), 9, after="", before="") == []
