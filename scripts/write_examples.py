@@ -25,6 +25,7 @@ from mailcheck.api.requests.checks import (
     WatchesToCreate,
     WatchToCreate,
 )
+from mailcheck.api.requests.digests import DigestChoice
 from mailcheck.api.requests.heartbeats import HeartbeatChoice, HeartbeatToCreate
 from mailcheck.api.requests.inbound import MailToSend, RouteChange, RouteToCreate
 from mailcheck.api.requests.inbox import (
@@ -158,6 +159,7 @@ def write_examples() -> dict[str, Any]:
             **_traffic(world),
             **_tests(world),
             **_heartbeats(world),
+            **_digest(world),
         }
     finally:
         world.scored.close()
@@ -267,6 +269,12 @@ def _heartbeats(world: ExampleHouse) -> dict[str, Any]:
     found["heartbeat deleted"] = world.ask("DELETE", one)
     found["no heartbeat"] = world.get(one, 404)
     return found
+
+
+def _digest(world: ExampleHouse) -> dict[str, Any]:
+    """Choose a digest."""
+    found = {"digest set": world.ask("PUT", "/digest", data=DigestChoice.example.encode())}
+    return found | {"digest": world.get("/digest")}
 
 
 def _webhooks(world: ExampleHouse) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from mailcheck.assembly.reports import ReportParts, build_reports
 from mailcheck.assembly.runtime import Runtime
 from mailcheck.assembly.scoring import Scoring, build_scoring, scoring_settings
 from mailcheck.assembly.traffic import TrafficParts, build_traffic
-from mailcheck.assembly.watches import WatchParts, build_watches
+from mailcheck.assembly.watches import DigestParts, WatchParts, build_digests, build_watches
 from mailcheck.assembly.webhooks import InboundParts, WebhookParts, build_inbound, build_webhooks
 from mailcheck.core.instants import SECOND
 from mailcheck.daemon.backups import Backups
@@ -60,6 +60,7 @@ class Daemon(Struct, frozen=True):
     traffic: TrafficParts
     receiver: ReceiveMail
     watches: WatchParts
+    digests: DigestParts
     follow: FollowAccount
     slots: WaitSlots
     follow_audit: FollowAudit
@@ -128,6 +129,7 @@ def build_daemon(runtime: Runtime, analyse: Analyse | None = None) -> Daemon:
         traffic=build_traffic(runtime, accounts.keep),
         receiver=receiver,
         watches=watches,
+        digests=build_digests(runtime, watches, reports, receiver),
         follow=build_follow(runtime, mail, tests, watches, inbound, slots=slots),
         slots=slots,
         follow_audit=FollowAudit(

@@ -2,14 +2,21 @@
 
 from msgspec import Struct
 from twisted.application.service import Service
+from twisted.internet.defer import Deferred
 
 from mailcheck.assembly.checks import Checks
 from mailcheck.assembly.cluster import share_work
+from mailcheck.assembly.deployment import alerts_from
+from mailcheck.assembly.reports import ReportParts
 from mailcheck.assembly.runtime import Runtime
 from mailcheck.core.identifiers import AccountId
+from mailcheck.core.webhooks import MAILTO, Attempt
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import WATCHES_INTERVAL, WatchRetention, retention_service
 from mailcheck.daemon.services import LeasedWorkService
+from mailcheck.operations.digests.manage_digest import ManageDigest
+from mailcheck.operations.digests.send_digests import LOOK_INTERVAL as DIGEST_INTERVAL
+from mailcheck.operations.digests.send_digests import SendDigests
 from mailcheck.operations.domains.watches.manage_heartbeats import ManageHeartbeats
 from mailcheck.operations.domains.watches.manage_watches import AlertReceivers, ManageWatches
 from mailcheck.operations.domains.watches.run_heartbeats import RunHeartbeats, ScoreBeat
@@ -22,6 +29,9 @@ from mailcheck.operations.domains.watches.send_alerts import TELL_INTERVAL, Send
 from mailcheck.operations.inbox.receive_mail import ReceiveMail
 from mailcheck.operations.inbox.send_sample import SendInternalMail
 from mailcheck.ports.cluster import Notifications
+from mailcheck.ports.probes import Post
+from mailcheck.store.accounts.webhook_store import WebhookStore
+from mailcheck.store.domains.digest_store import DigestStore
 from mailcheck.store.domains.heartbeat_store import HeartbeatStore
 from mailcheck.store.domains.watch_store import WatchStore
 from mailcheck.store.mail_store import MailStore
@@ -40,6 +50,13 @@ class WatchParts(Struct, frozen=True):
     changed: Notifications[AccountId]
     beats: RunHeartbeats
     heartbeats: ManageHeartbeats
+
+
+class DigestParts(Struct, frozen=True):
+    """The digests: sending them, and their settings."""
+
+    send: SendDigests
+    manage: ManageDigest
 
 
 def build_watches(
@@ -91,6 +108,42 @@ def build_watches(
         allow_special_use=config.dns.allow_special_use,
     )
     return WatchParts(store, runner, keep, send_alerts, changed, beats, heartbeats)
+
+
+def build_digests(
+    runtime: Runtime, watches: WatchParts, reports: ReportParts, receiver: ReceiveMail
+) -> DigestParts:
+    """Build the digests of accounts.
+
+    :param receiver: receives digests to inboxes.
+    """
+    clock_and_randomness, config = runtime.clock_and_randomness, runtime.config
+    store = DigestStore(runtime.engine)
+
+    def send_mail(account_name: str, address: str, mail: bytes) -> Deferred[Attempt]:
+        post = Post(f"{MAILTO}{address}", (), "", clock_and_randomness.now(), mail)
+        return runtime.receivers.line(account_name).post(post)
+
+    send = SendDigests(
+        store,
+        watches.store,
+        watches.heartbeats,
+        reports.operations,
+        SendInternalMail(receiver, config.inbox.domain).send,
+        send_mail,
+        sender=alerts_from(config),
+        pages=runtime.urls,
+        memory=runtime.persistent_state.memory,
+        clock_and_randomness=clock_and_randomness,
+    )
+    names = WebhookStore(runtime.engine).account_name
+    return DigestParts(send, ManageDigest(store, runtime.receivers, names, runtime.now))
+
+
+def digest_services(runtime: Runtime, digests: DigestParts) -> list[Service]:
+    """Return the service that sends digests."""
+    send = digests.send.send_due
+    return [PeriodicService("sending digests", DIGEST_INTERVAL, send, runtime.clock)]
 
 
 def watch_services(runtime: Runtime, watches: WatchParts) -> list[Service]:

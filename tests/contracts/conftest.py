@@ -32,6 +32,7 @@ from mailcheck.store.accounts.provisioning_store import ProvisioningStore
 from mailcheck.store.accounts.webhook_store import WebhookStore
 from mailcheck.store.content_store import ContentStore
 from mailcheck.store.deliverability_store import DeliverabilityStore
+from mailcheck.store.domains.digest_store import DigestStore
 from mailcheck.store.domains.heartbeat_store import HeartbeatStore
 from mailcheck.store.domains.local_state import SqlMemory, SqlRateCounters, SqlSelectors
 from mailcheck.store.domains.report_mailbox_store import ReportMailboxStore
@@ -88,6 +89,7 @@ class Stores:
     traffic: TrafficStore
     reports: ReportStore
     report_mailboxes: ReportMailboxStore
+    digests: DigestStore
     senders: SenderStore
 
 
@@ -207,5 +209,6 @@ def stores_on(engine: DatabaseEngine) -> Stores:
         traffic=TrafficStore(engine),
         reports=ReportStore(engine),
         report_mailboxes=ReportMailboxStore(engine),
+        digests=DigestStore(engine),
         senders=SenderStore(engine),
     )

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from mailcheck.core.accounts import ApiKey, Quota
 from mailcheck.core.audit import Action, AuditEntry
+from mailcheck.core.domains.digests import DigestSettings
 from mailcheck.core.domains.heartbeats import DayOfBeats, HeartbeatSettings, Schedule
 from mailcheck.core.domains.receiver_reports import ReportKind, SenderDecision
 from mailcheck.core.domains.watches import (
@@ -53,6 +54,7 @@ from mailcheck.store.accounts.project_store import ProjectStore
 from mailcheck.store.accounts.webhook_store import WebhookStore
 from mailcheck.store.content_store import ContentStore
 from mailcheck.store.deliverability_store import DeliverabilityStore
+from mailcheck.store.domains.digest_store import DigestStore
 from mailcheck.store.domains.heartbeat_store import HeartbeatRecord, HeartbeatStore
 from mailcheck.store.domains.local_state import SqlMemory, SqlRateCounters, SqlSelectors
 from mailcheck.store.domains.report_mailbox_store import ReportMailboxStore
@@ -206,6 +208,7 @@ def fill(path: str) -> None:
     result_of(reports.count([row]))
     tally = Tally(NOON, "google.com", Outcome.OVER_QUOTA, 1, 2, 3, "example.org")
     result_of(reports.tally(AccountId("ann"), tally))
+    result_of(DigestStore(engine).save(ANN, DigestSettings(), NOON, at(60)))
     assert result_of(ReportMailboxStore(engine).claim("mailbox", "daemon", NOON, 15_000))
     sender = TrafficKey(NOON, "a.example", "b.example", "192.0.2.7", "", "pass", "none", "fail")
     result_of(TrafficStore(engine).add(ANN, [(sender, TrafficCount(3, 2, 1, -7))]))

@@ -102,6 +102,7 @@ from tests.spec.team_shapes import (
 from tests.spec.traffic import TRAFFIC, TRAFFIC_SOURCES
 from tests.spec.watch_shapes import (
     ALERT,
+    DIGEST,
     WATCH,
     WATCH_DELETED,
     WATCH_HISTORY,
@@ -201,6 +202,8 @@ _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
     ("POST", f"{_HEARTBEAT_PATH}/alerts/{{alertId}}/acknowledge"): {200: ALERT, 404: ERROR},
     **INBOUND_ROUTES,
     # docs/how-to/watch-a-domain.md
+    ("GET", "/digest"): {200: DIGEST},
+    ("PUT", "/digest"): {200: DIGEST},
     ("POST", "/watches"): {200: WATCH, 409: ERROR},
     ("POST", "/watches/many"): {200: WATCHES_MADE},
     ("GET", "/watches"): {200: WATCHES},

@@ -153,3 +153,14 @@ WATCH_HISTORY = shape(
 WATCH_TABLE = Bytes("text/csv; charset=utf-8")
 
 ALERT = shape(_ALERT)
+
+DIGEST = shape(
+    record(
+        {
+            "every": or_null(one_of("week", "month")),
+            "to": array(WORD, maxItems=5),
+            "quiet": or_null({"type": "string", "pattern": r"^\d\d:\d\d-\d\d:\d\d$"}),
+            "nextAt": or_null(TIMESTAMP),
+        }
+    )
+)

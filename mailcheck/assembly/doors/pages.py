@@ -41,6 +41,7 @@ from mailcheck.web.dashboard.deliverability.preflight import PreflightPages
 from mailcheck.web.dashboard.deliverability.report_mail import ReportMail
 from mailcheck.web.dashboard.deliverability.report_pages import ReportFiles, ReportPages
 from mailcheck.web.dashboard.domains.blocklist_pages import BlocklistPages
+from mailcheck.web.dashboard.domains.digest_pages import DigestPages
 from mailcheck.web.dashboard.domains.frame import DomainFrame
 from mailcheck.web.dashboard.domains.heartbeat_pages import HeartbeatPages
 from mailcheck.web.dashboard.domains.history_pages import HistoryPages
@@ -224,6 +225,7 @@ def _domain_pages(daemon: Daemon, renderer: Renderer) -> list[Page]:
         *ReportsPages(
             reports, daemon.reports.fetching, budget, turns, frame, _renderer=renderer
         ).pages(),
+        *DigestPages(daemon.digests.manage, renderer).pages(),
         *TrafficPages(daemon.traffic.show, renderer).pages(),
         *HeartbeatPages(daemon.watches.heartbeats, renderer).pages(),
         *HistoryPages(watches, budget, turns, frame, renderer).pages(),

@@ -10,6 +10,7 @@ from mailcheck.web.api.account_routes import AccountRoutes
 from mailcheck.web.api.audit_routes import AuditRoutes
 from mailcheck.web.api.calls import Route
 from mailcheck.web.api.deliverability_routes import DeliverabilityRoutes
+from mailcheck.web.api.digest_routes import DigestRoutes
 from mailcheck.web.api.door import make_api
 from mailcheck.web.api.event_routes import EventRoutes
 from mailcheck.web.api.fault_routes import FaultRoutes
@@ -67,6 +68,7 @@ def build_routes(daemon: Daemon) -> Sequence[Route[Any]]:
             allow_private=config.network.allow_private,
         ).routes(),
         *WatchRoutes(daemon.watches.keep, check_turns).routes(),
+        *DigestRoutes(daemon.digests.manage).routes(),
         *HeartbeatRoutes(daemon.watches.heartbeats).routes(),
         *ReportRoutes(daemon.reports.operations, check_turns).routes(),
         *TrafficRoutes(daemon.traffic.show).routes(),

@@ -35,7 +35,7 @@ from mailcheck.assembly.reports import report_services
 from mailcheck.assembly.running.reloading import Reloading, Servers, milter_access
 from mailcheck.assembly.runtime import daemon_presence
 from mailcheck.assembly.traffic import traffic_services
-from mailcheck.assembly.watches import watch_services
+from mailcheck.assembly.watches import digest_services, watch_services
 from mailcheck.assembly.webhooks import inbound_services, webhook_services
 from mailcheck.assembly.workers import in_short_turns
 from mailcheck.config.access import daemon_url
@@ -111,6 +111,7 @@ def build_services(daemon: Daemon, environment: Environment) -> MultiService:
         *webhook_services(runtime, daemon.webhooks),
         *inbound_services(runtime, daemon.inbound),
         *watch_services(runtime, daemon.watches),
+        *digest_services(runtime, daemon.digests),
         *report_services(runtime, daemon.reports),
         *traffic_services(runtime, daemon.traffic),
         *ports,

@@ -152,7 +152,7 @@ _ALERT_COLUMNS = """
     ending, acknowledged_at
 """
 
-_ALERTS = f"SELECT {_ALERT_COLUMNS} FROM watch_alert JOIN watch ON watch.id = watch_id"
+ALERTS = f"SELECT {_ALERT_COLUMNS} FROM watch_alert JOIN watch ON watch.id = watch_id"
 
 _OPEN_FIRST = "CASE WHEN ended_at IS NULL THEN 0 ELSE 1 END, opened_at DESC, watch_alert.id"
 
@@ -417,7 +417,7 @@ class WatchStore(Store):
     ) -> list[Alert]:
         """Return the alerts of a watch: open ones first, then the newest."""
         sql = (
-            f"{_ALERTS} WHERE account_id = ? AND watch_id = ? AND {self.these} "
+            f"{ALERTS} WHERE account_id = ? AND watch_id = ? AND {self.these} "
             f"ORDER BY {_OPEN_FIRST} LIMIT ?"
         )
         return [
@@ -430,7 +430,7 @@ class WatchStore(Store):
     ) -> list[Alert]:
         """Return the open alerts of an account, newest first."""
         sql = (
-            f"{_ALERTS} WHERE account_id = ? AND ended_at IS NULL AND {self.these} "
+            f"{ALERTS} WHERE account_id = ? AND ended_at IS NULL AND {self.these} "
             f"ORDER BY {_OPEN_FIRST} LIMIT ?"
         )
         return [value_of(Alert, row) for row in transaction.rows(sql, (account_id, limit))]
@@ -453,7 +453,7 @@ class WatchStore(Store):
             (now, alert_id, watch_id, account_id),
         )
         row = transaction.row(
-            f"{_ALERTS} WHERE account_id = ? AND watch_id = ? AND watch_alert.id = ? "
+            f"{ALERTS} WHERE account_id = ? AND watch_id = ? AND watch_alert.id = ? "
             f"AND {self.these}",
             (account_id, watch_id, alert_id),
         )

@@ -94,6 +94,7 @@ NOTICES: Mapping[str, str] = {
     "report-share-renewed": "The old share link no longer works. A new one has been created.",
     "test-deleted": "The test has been deleted, with its report and its share link.",
     "report-deleted": "The report has been deleted. Its messages are no longer counted.",
+    "digest-saved": "The digest has been saved.",
     "reports-deleted": "The reports have been deleted. Their messages are no longer counted.",
     "sender-decided": "The decision is stored. It counts for all reports about the domain.",
     "share-renewed": "The old share link no longer works. A new one has been created.",

@@ -149,7 +149,7 @@ def write_external_mail(head: MailHead, subject: str, text: str, why: str) -> by
 
     :param why: explains why they receive it, and how to stop it.
     """
-    return _write(head, _line(subject), f"{text.rstrip()}\n\n-- \n{why}\n", "")
+    return _write(head, one_line(subject), f"{text.rstrip()}\n\n-- \n{why}\n", "")
 
 
 def _write(head: MailHead, subject: str, text: str, keys: str) -> bytes:
@@ -176,7 +176,7 @@ def _subject(alerts: Sequence[Alert]) -> str:
     if len(alerts) == 1:
         (alert,) = alerts
         sentence = alert.ending or alert.sentence
-        subject = _line(f"{alert.target}: {sentence}")
+        subject = one_line(f"{alert.target}: {sentence}")
         return subject if len(subject) <= LONGEST_SUBJECT else subject[:LONGEST_SUBJECT] + "..."
     targets = list(dict.fromkeys(alert.target for alert in alerts))
     more = f" and {len(targets) - 3} more" if len(targets) > 3 else ""
@@ -198,12 +198,12 @@ def _said(alert: Alert) -> str:
     since = format_instant(alert.opened_at)
     moment = f"{since[:10]} {since[11:16]} UTC"
     if alert.ended_at is None:
-        return _line(f"{alert.target}: {alert.sentence} (since {moment})")
+        return one_line(f"{alert.target}: {alert.sentence} (since {moment})")
     lasted = describe_duration((alert.ended_at - alert.opened_at) // SECOND)
-    return _line(f"{alert.target}: {alert.ending} (since {moment}, for {lasted})")
+    return one_line(f"{alert.target}: {alert.ending} (since {moment}, for {lasted})")
 
 
-def _line(text: str) -> str:
+def one_line(text: str) -> str:
     """Replace control characters and line breaks, since others control parts of the text."""
     plain = "".join(character if character.isprintable() else " " for character in text)
     return " ".join(plain.encode("utf-8", "replace").decode().split())
