@@ -16,10 +16,9 @@ from mailcheck.operations.digests.digest_mail import (
     make_part,
     write_digest,
 )
-from mailcheck.operations.digests.send_digests import WORK
 from mailcheck.operations.domains.watches.send_alerts import MailHead
 from tests.engines.deliveries import NOON
-from tests.house import result_of, run
+from tests.house import run
 from tests.table import rows
 from tests.web.test_web_watches import Watching
 
@@ -110,17 +109,6 @@ def test_others_get_it_by_mail(watching: Watching) -> None:
     assert [part.get_content_type() for part in mail.iter_parts()] == ["text/plain", "text/html"]
     (plain, _) = mail.iter_parts()
     assert "Change or end it: " in plain.get_content()
-
-
-def test_other_daemons_wait(watching: Watching) -> None:
-    """While one daemon sends digests, another one does not."""
-    choose(watching, every="week")
-    memory = watching.house.assembly.runtime.persistent_state.memory
-    watching.house.clock.advance(2 * DAY / SECOND)
-    assert result_of(memory.acquire(WORK, MINUTE))
-    assert digests(watching) == []
-    result_of(memory.release(WORK))
-    assert len(digests(watching)) == 1
 
 
 @rows(

@@ -20,7 +20,18 @@ VOID = frozenset({"meta", "link", "input", "img", "br", "hr", "source", "wbr"})
 
 SEGMENTS = frozenset(
     [
-        *("", "api", "blocklists", "connect", "domain", "domains", "inbound", "inbox", "keys"),
+        *(
+            "",
+            "api",
+            "blocklists",
+            "connect",
+            "digest",
+            "domain",
+            "domains",
+            "inbound",
+            "inbox",
+            "keys",
+        ),
         *(
             "heartbeats",
             "live",
