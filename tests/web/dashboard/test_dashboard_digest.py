@@ -15,7 +15,10 @@ def test_a_digest_is_chosen(ann: Browser) -> None:
     ann.follow(ann.submit("/digest", every="week", to="", quiet="22:00-08:00"))
     assert "The digest has been saved." in ann.words
     assert "The next one is due 2026-11-23 06:00" in ann.words
-    for to, quiet, problem in (("x", "", "is not a mail address"), ("", "late", "quiet must be")):
+    for to, quiet, problem in (
+        ("x", "", "is not a mail address"),
+        ("", "late", "must be two times of day"),
+    ):
         assert ann.submit("/digest", every="month", to=to, quiet=quiet).status == 400
         assert problem in ann.words
     assert "22:00-08:00" in ann.open("/digest").body.decode()
