@@ -9,8 +9,7 @@ import os
 import queue
 import subprocess
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Mapping
-from http.server import HTTPServer
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
 from typing import IO, Any
@@ -20,7 +19,7 @@ import pytest
 from standardwebhooks import Webhook
 
 from tests.servers.daemon import Daemon, running_daemon
-from tests.servers.http_stub import QuietHandler
+from tests.servers.http_stub import Listener, listening
 
 pytestmark = pytest.mark.end_to_end
 
@@ -303,36 +302,11 @@ def test_wrangler_receives(daemon: Daemon, node: Path, tmp_path: Path) -> None:
     assert mail["raw"] == MAIL
 
 
-class Listener:
-    """A web server that keeps the headers and the bodies of requests."""
-
-    def __init__(self) -> None:
-        self.got: list[tuple[Mapping[str, str], str]] = []
-        got = self.got
-
-        class Handler(QuietHandler):
-            def do_POST(self) -> None:
-                """Keep a request."""
-                body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-                headers = {name.lower(): value for name, value in self.headers.items()}
-                self.send_response(204)
-                self.end_headers()
-                got.append((headers, body))
-
-        self.server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/in"
-
-
 @pytest.fixture
 def listener() -> Iterator[Listener]:
     """A web server that mails are sent to."""
-    listener = Listener()
-    thread = Thread(target=listener.server.serve_forever)
-    thread.start()
-    yield listener
-    listener.server.shutdown()
-    thread.join()
-    listener.server.server_close()
+    with listening() as listener:
+        yield listener
 
 
 def sent_to(daemon: Daemon, listener: Listener, name: str) -> dict[str, Any]:
@@ -351,7 +325,7 @@ def test_the_library_of_sendgrid_verifies(daemon: Daemon, listener: Listener) ->
     if not (PYTHON / "installed").exists():
         pytest.skip("SendGrid's library is not installed: run `make provider-sdks`")
     route = sent_to(daemon, listener, "sendgrid")
-    headers, body = listener.got[0]
+    headers, body = listener.got[0]["headers"], listener.got[0]["body"]
     prefix = "x-twilio-email-event-webhook"
     given = {
         "key": route["verificationKey"],
@@ -375,8 +349,8 @@ def test_the_library_of_sendgrid_verifies(daemon: Daemon, listener: Listener) ->
 def test_a_library_of_standard_webhooks_verifies(daemon: Daemon, listener: Listener) -> None:
     """Our own event is signed as Standard Webhooks describe it."""
     route = sent_to(daemon, listener, "mailcheck")
-    headers, body = listener.got[0]
-    event = Webhook(route["secret"]).verify(body, dict(headers))
+    headers, body = listener.got[0]["headers"], listener.got[0]["body"]
+    event = Webhook(route["secret"]).verify(body, headers)
     assert event["type"] == "mail.received"
     assert event["data"]["text"].strip() == "Two, please."
 
@@ -386,13 +360,13 @@ def test_a_library_verifies_sns(daemon: Daemon, node: Path, listener: Listener) 
     wanted = {"to": "*", "format": "ses", "url": listener.url}
     made = daemon.post("/inbound/routes", json.dumps(wanted).encode()).json
     daemon.wait_until(lambda: bool(listener.got))
-    confirmation = json.loads(listener.got[0][1])
+    confirmation = json.loads(listener.got[0]["body"])
     assert confirmation["Type"] == "SubscriptionConfirmation"
     with urlopen(confirmation["SubscribeURL"], timeout=60) as answer:
         assert b"<SubscriptionArn>" in answer.read()
     daemon.post(f"/inbound/routes/{made['id']}/messages", letter("support@app.example"))
     daemon.wait_until(lambda: len(listener.got) >= 2)
-    for message in [json.loads(body) for _, body in listener.got]:
+    for message in [json.loads(one["body"]) for one in listener.got]:
         for given, expected in (
             (message, "valid"),
             ({**message, "Message": "{}"}, "The message signature is invalid."),

@@ -10,15 +10,13 @@ import os
 import smtplib
 import subprocess
 from collections.abc import Iterator, Mapping
-from http.server import HTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any, NamedTuple
 
 import pytest
 
 from tests.servers.daemon import Daemon, running_daemon
-from tests.servers.http_stub import QuietHandler
+from tests.servers.http_stub import Listener, listening
 
 pytestmark = pytest.mark.end_to_end
 
@@ -146,36 +144,11 @@ VERIFIERS = {
 """The libraries that verify events: the provider, and the names of two events."""
 
 
-class Listener:
-    """A web server that keeps what was posted to it."""
-
-    def __init__(self) -> None:
-        self.got: list[dict[str, Any]] = []
-        got = self.got
-
-        class Handler(QuietHandler):
-            def do_POST(self) -> None:
-                """Keep an event."""
-                body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-                headers = {name.lower(): value for name, value in self.headers.items()}
-                self.send_response(204)
-                self.end_headers()
-                got.append({"body": body, "headers": headers})
-
-        self.server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/events"
-
-
 @pytest.fixture
 def listener() -> Iterator[Listener]:
     """A web server that events are sent to."""
-    listener = Listener()
-    thread = Thread(target=listener.server.serve_forever)
-    thread.start()
-    yield listener
-    listener.server.shutdown()
-    thread.join()
-    listener.server.server_close()
+    with listening() as listener:
+        yield listener
 
 
 @pytest.fixture(scope="module")

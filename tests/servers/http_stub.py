@@ -32,6 +32,33 @@ def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
         server.server_close()
 
 
+class Listener:
+    """A web server that keeps the headers and the body of each POST."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.got: list[dict[str, Any]] = []
+
+
+@contextmanager
+def listening() -> Iterator[Listener]:
+    """Run a web server that takes all that is posted to it."""
+    listener = Listener()
+
+    class Handler(QuietHandler):
+        def do_POST(self) -> None:
+            """Keep a request."""
+            body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            self.send_response(204)
+            self.end_headers()
+            listener.got.append({"body": body, "headers": headers})
+
+    with serving(Handler) as url:
+        listener.url = f"{url}/events"
+        yield listener
+
+
 class Searching(QuietHandler):
     """Has 101 mails in two pages; its searches leave out 2 more."""
 
