@@ -87,6 +87,17 @@ class StoredInboundMail(Struct, frozen=True):
     delivery_id: DeliveryId
 
 
+class InboundMailFacts(Struct, frozen=True):
+    """A mail without its bytes, of which there are ``size``."""
+
+    id: InboundMailId
+    envelope_sender: str
+    recipients: tuple[str, ...]
+    received_at: Instant
+    verdicts: Verdicts
+    size: int
+
+
 class RoutedMailFacts(Struct, frozen=True):
     """A mail without its bytes, and one of the routes that carry it."""
 
@@ -434,6 +445,27 @@ class InboundStore(Store):
         return None if row is None else _mail_of(row)
 
     @read
+    def describe_mail(
+        self, transaction: Transaction, account_id: AccountId, mail_id: InboundMailId
+    ) -> InboundMailFacts | None:
+        """Return a mail of an account without its bytes, or `None`."""
+        row = transaction.row(
+            "SELECT inbound_mail.id, envelope_sender, recipients, inbound_mail.received_at, "
+            "verdicts, inbound_mail.size FROM inbound_mail "
+            "JOIN delivery ON delivery.id = delivery_id "
+            "WHERE inbound_mail.account_id = ? AND inbound_mail.id = ?",
+            (account_id, mail_id),
+        )
+        if row is None:
+            return None
+        return value_of(
+            InboundMailFacts,
+            row,
+            recipients=tuple(json.loads(row.recipients)),
+            verdicts=_verdicts_of(row),
+        )
+
+    @read
     def find_mail_of_route(
         self, transaction: Transaction, route_id: InboundRouteId, mail_id: InboundMailId
     ) -> StoredInboundMail | None:
@@ -737,12 +769,18 @@ def _delivery_of(row: Row, offset: int) -> InboundDelivery:
     )
 
 
+def _verdicts_of(row: Row) -> Verdicts:
+    if row.verdicts is None:
+        return Verdicts()
+    return msgspec.json.decode(row.verdicts, type=Verdicts)
+
+
 def _mail_of(row: Row) -> StoredInboundMail:
-    verdicts = Verdicts()
-    if row.verdicts is not None:
-        verdicts = msgspec.json.decode(row.verdicts, type=Verdicts)
     mail = value_of(
-        InboundMail, row, recipients=tuple(json.loads(row.recipients)), verdicts=verdicts
+        InboundMail,
+        row,
+        recipients=tuple(json.loads(row.recipients)),
+        verdicts=_verdicts_of(row),
     )
     return StoredInboundMail(mail, row.verdicts is not None, DeliveryId(row.delivery_id))
 

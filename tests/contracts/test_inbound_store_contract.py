@@ -28,7 +28,13 @@ from mailcheck.core.instants import MINUTE, Instant
 from mailcheck.core.messages import Session
 from mailcheck.ports.engine import Value
 from mailcheck.ports.workers import Lease
-from mailcheck.store.inbound_store import MOST_WAITING, OF_ACCOUNT, InboundFilter, InboundJob
+from mailcheck.store.inbound_store import (
+    MOST_WAITING,
+    OF_ACCOUNT,
+    InboundFilter,
+    InboundJob,
+    InboundMailFacts,
+)
 from tests.contracts.conftest import Stores
 from tests.engines.deliveries import (
     NOON,
@@ -163,6 +169,16 @@ async def test_arriving_mail_is_queued_for_its_routes(stores: Stores) -> None:
     assert stored is not None
     assert (stored.has_verdicts, stored.mail.verdicts) == (True, judged)
     assert await stores.inbound.find_mail(BOB, mail_id) is None
+    facts = await stores.inbound.describe_mail(ANN, mail_id)
+    assert facts == InboundMailFacts(
+        mail_id,
+        stored.mail.envelope_sender,
+        stored.mail.recipients,
+        stored.mail.received_at,
+        stored.mail.verdicts,
+        size=len(stored.mail.raw_message),
+    )
+    assert await stores.inbound.describe_mail(BOB, mail_id) is None
     assert await stores.inbound.find_mail_of_route(whole.id, mail_id) == stored
     assert await stores.inbound.find_mail_of_route(bobs.id, mail_id) is None
 

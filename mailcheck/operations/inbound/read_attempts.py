@@ -21,6 +21,7 @@ from mailcheck.core.inbound import (
 from mailcheck.operations.parked_waits import WaitSlots
 from mailcheck.store.inbound_store import (
     InboundFilter,
+    InboundMailFacts,
     InboundStore,
     ListedDelivery,
     StoredInboundMail,
@@ -124,6 +125,16 @@ class ReadInbound:
         :raises InboundMailNotFound: the account has no mail with this id.
         """
         return _found(await self._store.find_mail(account_id, InboundMailId(mail_id)))
+
+    async def describe_mail(self, account_id: AccountId, mail_id: str) -> InboundMailFacts:
+        """Return a mail of an account without its bytes.
+
+        :raises InboundMailNotFound: the account has no mail with this id.
+        """
+        found = await self._store.describe_mail(account_id, InboundMailId(mail_id))
+        if found is None:
+            raise _missing()
+        return found
 
     async def mail_of_route(self, route_id: str, mail_id: str) -> tuple[InboundRoute, InboundMail]:
         """Return a mail and the route that carries it, for any caller that proves a secret of both.

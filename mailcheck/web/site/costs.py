@@ -108,10 +108,6 @@ POSTED_MAIL = Cost(rows=25, octets=131072, content=2, requests=1)
 """Mail over the API of a provider: a mail, and one row for its idempotency key. A batch has at most
 1,000 mails and 64 MiB. The request is read in a process of its own."""
 
-INBOUND_MAIL = Cost(rows=52, octets=131072, content=2)
-"""A mail to an application: a row for it and for each of at most 50 deliveries. The number of mails
-that wait and their octets are bounded for each account."""
-
 LISTED_MAILS = Cost(content=100)
 """A page of mails that came over the API of a provider, of at most 100."""
 

@@ -90,7 +90,7 @@ class RoutePages(Struct, frozen=True):
         one = f"{ROUTES_PATH}/<route_id>"
         return [
             Page("GET", LIST_PATH, self.show, costs.FREE),
-            Page("POST", LIST_PATH, self.create, costs.SMALL, needs_confirmation=True),
+            Page("POST", LIST_PATH, self.create, costs.ROUTE, needs_confirmation=True),
             Page("GET", one, self.route, costs.FREE),
             Page("POST", one, self.change, costs.AUDITED, needs_confirmation=True),
             Page("POST", f"{one}/delete", self.delete, costs.AUDITED),
@@ -201,7 +201,7 @@ class RoutePages(Struct, frozen=True):
     async def mail(self, visit: Visit) -> Reply:
         """GET /inbound/routes/{id}/mails/{mail_id}: all attempts with headers and answers."""
         route = await self._route(visit)
-        mail = await self._inbound.read.mail(route.account_id, visit.path["mail_id"])
+        mail = await self._inbound.read.describe_mail(route.account_id, visit.path["mail_id"])
         wanted = InboundFilter(route_id=route.id, mail_id=mail.id)
         page = await self._inbound.read.attempts(route.account_id, wanted, SHOWN_ATTEMPTS)
         return self._page(
