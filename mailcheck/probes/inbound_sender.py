@@ -9,10 +9,11 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectionDone
-from twisted.internet.interfaces import IConsumer
+from twisted.internet.interfaces import IConsumer, IReactorTime
 from twisted.internet.protocol import Protocol, connectionDone
+from twisted.internet.task import deferLater
 from twisted.python.failure import Failure
-from twisted.web.client import Agent
+from twisted.web.client import Agent, RequestGenerationFailed
 from twisted.web.http_headers import Headers
 from twisted.web.iweb import IBodyProducer, IResponse
 from zope.interface import implementer
@@ -46,6 +47,9 @@ CUT_OFF = "the connection was closed in the middle of the body, as the fault req
 
 SMTP_PORT = 25
 
+FLUSHED_AFTER = 0.1
+"""Seconds in which the first half of a body reaches the application before the connection ends."""
+
 
 class ApplicationSender(Struct, frozen=True, eq=False):
     """Implements `mailcheck.ports.probes.InboundSender`.
@@ -74,7 +78,7 @@ class ApplicationSender(Struct, frozen=True, eq=False):
         posting.addTimeout(seconds, self.reactor, too_late)
         try:
             return await posting
-        except (DialFailed, *BREAKDOWNS, UnicodeError, ValueError) as failure:
+        except (DialFailed, RequestGenerationFailed, *BREAKDOWNS, ValueError) as failure:
             if is_cut_off and not isinstance(failure, DialFailed):
                 return InboundAnswer(problem=CUT_OFF)
             return _explain(failure, connections, pace)
@@ -92,7 +96,7 @@ class ApplicationSender(Struct, frozen=True, eq=False):
             request.method.encode("ascii"),
             request.url.encode("ascii"),
             headers,
-            _CutBody(request.body) if is_cut_off else BytesBody(request.body),
+            _CutBody(request.body, self.reactor) if is_cut_off else BytesBody(request.body),
         )
         rest = _Beginning()
         response.deliverBody(rest)
@@ -157,6 +161,10 @@ def _not_dialled(failure: DialFailed, pace: AddressRateLimit) -> InboundAnswer:
     return InboundAnswer(problem=why_not_connected(failure))
 
 
+def _break_down(_: object) -> None:
+    raise ConnectionDone
+
+
 def _headers_of(response: IResponse) -> tuple[tuple[str, str], ...]:
     found = (
         (name.decode("latin-1"), value.decode("latin-1")[:LONGEST_HEADER_KEPT])
@@ -170,16 +178,16 @@ def _headers_of(response: IResponse) -> tuple[tuple[str, str], ...]:
 class _CutBody:
     """The first half of a body. Then the connection is closed."""
 
-    def __init__(self, body: bytes) -> None:
+    def __init__(self, body: bytes, clock: IReactorTime) -> None:
         self._half = body[: len(body) // 2]
+        self._clock = clock
         self.length = len(body)
 
     def startProducing(self, consumer: IConsumer) -> Deferred[None]:  # noqa: N802
         """Write half of the body, and end as a connection that broke down."""
         consumer.write(self._half)
-        broken: Deferred[None] = Deferred()
-        broken.errback(Failure(ConnectionDone()))
-        return broken
+        # An aborted connection loses what it has not sent yet.
+        return deferLater(self._clock, FLUSHED_AFTER).addCallback(_break_down)
 
     def pauseProducing(self) -> None:  # noqa: N802
         """Ignore the call: the half was written at once."""

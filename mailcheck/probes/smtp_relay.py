@@ -146,6 +146,7 @@ class _Sender(ESMTPSender):
     """Sends one mail as it is, with the parameters of MAIL that it needs."""
 
     _parameters = b""
+    _is_cut = False
 
     def authenticate(self, code: int, resp: bytes, items: dict[bytes, bytes | None]) -> None:
         """Compare what the relay offers with what the mail needs, and go on."""
@@ -178,7 +179,8 @@ class _Sender(ESMTPSender):
     def sendLine(self, line: bytes) -> None:  # noqa: N802
         """Send a command."""
         is_mail = line.startswith(b"MAIL FROM:")
-        super().sendLine(line + self._parameters if is_mail else line)
+        if not self._is_cut:  # the end of the mail would follow
+            super().sendLine(line + self._parameters if is_mail else line)
 
     def transformChunk(self, chunk: bytes) -> bytes:  # noqa: N802
         """Return the whole mail with its dots escaped (RFC 5321 4.5.2)."""
@@ -187,6 +189,7 @@ class _Sender(ESMTPSender):
         if escaped.startswith(b"."):
             escaped = b"." + escaped
         if self.factory.is_cut_off:
+            self._is_cut = True
             transport: Any = self.transport
             transport.write(escaped[: len(escaped) // 2])
             transport.loseConnection()
