@@ -180,6 +180,14 @@ GROUPS: Mapping[str, Mapping[str, CommandRow]] = {
                 "mailcheck sendmail ann@example.com < mail.eml",
             ),
         ),
+        "inbound": CommandRow(
+            "mail into an application: add, routes, send, attempts, remove",
+            "inbound_commands:add_inbound_commands",
+            (
+                "mailcheck inbound add 'support@*' http://127.0.0.1:8000/in --format postmark",
+                "mailcheck inbound send 5zojdpcu6lum6 --text Hello",
+            ),
+        ),
         "webhook": CommandRow(
             "webhooks: add, list, test, replay, resume, secret, remove",
             "webhook_commands:add_webhook_commands",

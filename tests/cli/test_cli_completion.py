@@ -40,7 +40,7 @@ def completed(folder: Path, *words: str) -> list[str]:
 
 
 @rows(
-    (["in"], ["inbox", "init"]),
+    (["in"], ["inbox", "inbound", "init"]),
     (["store", "re"], ["restore"]),
     (["webhook", "add", "--t"], ["--tag", "--tag-prefix", "--to", "--text"]),
     (["mx", "--fail-on", ""], ["error", "warning", "never"]),

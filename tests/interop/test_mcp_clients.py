@@ -50,6 +50,8 @@ TOOLS = [
     "list_watches",
     "get_watch",
     "get_heartbeats",
+    "send_inbound",
+    "get_inbound",
 ]
 
 PYTHON_2 = [str(HOME / "python-sdk-2" / "bin" / "python"), str(DRIVERS / "python_sdk_2.py")]

@@ -13,6 +13,7 @@ from mailcheck.web.mcp.deliverability_tools import DeliverabilityTools
 from mailcheck.web.mcp.dispatch import Dispatcher
 from mailcheck.web.mcp.domain_tools import AgentDomainTools, ReportTools, WatchTools
 from mailcheck.web.mcp.endpoint import McpEndpoint
+from mailcheck.web.mcp.inbound_tools import InboundTools
 from mailcheck.web.mcp.inbox_tools import InboxTools, MessageViews
 from mailcheck.web.mcp.tasks import Tasks
 from mailcheck.web.mcp.tools import Tool
@@ -56,5 +57,6 @@ def build_tools(daemon: Daemon) -> Sequence[Tool[Any]]:
         *ReportTools(daemon.reports.operations, turns).tools(),
         *DeliverabilityTools(daemon.tests.operations, domain).tools(),
         *WatchTools(daemon.watches.keep, daemon.watches.heartbeats).tools(),
+        *InboundTools(daemon.inbound.operations).tools(),
         *AppTools(daemon.inbox.read, show, daemon.tests.operations, domain).tools(),
     ]

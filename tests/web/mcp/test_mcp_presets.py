@@ -28,13 +28,14 @@ def listed(agent: Agent, query: str = "") -> list[str]:
         ("?tools=", NAMES),
         ("?tools=all", NAMES),
         ("?tools=inbox", INBOX_TOOLS),
+        ("?tools=inbound", [*INBOX_TOOLS, "send_inbound", "get_inbound"]),
         ("?tools=tests", ["generate_test", "wait_for_test"]),
         ("?tools=domains", ["check_domain", "check_mx", "check_blocklists", "get_reports"]),
         (
             "?tools=watches,new_address",
             ["new_address", "list_watches", "get_watch", "get_heartbeats"],
         ),
-        ("?tools=watches&tools=check_mx,%20extract", ["extract", "check_mx", *NAMES[-3:]]),
+        ("?tools=watches&tools=check_mx,%20extract", ["extract", "check_mx", *NAMES[-5:-2]]),
     ],
 )
 def test_a_url_chooses_tools(house: House, query: str, names: list[str]) -> None:
@@ -58,14 +59,14 @@ def test_unknown_words_are_an_error(house: House, word: str) -> None:
         params = {"name": "new_address", "protocolVersion": "2025-11-25"}
         error = ask(agent, f"?tools={word}", method, **params).error
         assert error["code"] == -32602
-        assert "presets (all, inbox, domains, tests, watches)" in error["message"]
+        assert "presets (all, inbox, inbound, domains, tests, watches)" in error["message"]
 
 
 @pytest.mark.parametrize(
     ("scopes", "names"),
     [
         ({Scope.INBOX_READ}, [name for name in INBOX_TOOLS if name != "delete_message"]),
-        ({Scope.TESTS, Scope.WATCHES}, NAMES[-5:]),
+        ({Scope.TESTS, Scope.WATCHES}, NAMES[-7:-2]),
         ({Scope.WEBHOOKS}, []),
         (set(Scope), NAMES),
     ],

@@ -32,6 +32,8 @@ NAMES = [
     "list_watches",
     "get_watch",
     "get_heartbeats",
+    "send_inbound",
+    "get_inbound",
 ]
 
 
@@ -69,14 +71,15 @@ def test_only_deletion_is_destructive(agent: Agent) -> None:
     """Only delete_message has the hint that it is destructive."""
     hints = {name: tool["annotations"] for name, tool in agent.tools().items()}
     changing = {name for name in hints if not hints[name]["readOnlyHint"]}
-    assert changing == {"delete_message", "generate_test"}
+    assert changing == {"delete_message", "generate_test", "send_inbound"}
     assert {name for name in hints if hints[name].get("destructiveHint")} == {"delete_message"}
     assert {name for name in hints if not hints[name].get("idempotentHint", True)} == {
-        "generate_test"
+        "generate_test",
+        "send_inbound",
     }
     reading = {"wait_for_message", "list_messages", "get_message", "extract"}
     reading |= {"check_domain", "check_mx", "check_blocklists", "get_reports"}
-    reading |= {"wait_for_test", "get_attachment"}
+    reading |= {"wait_for_test", "get_attachment", "send_inbound", "get_inbound"}
     assert {name for name in hints if hints[name].get("openWorldHint", True)} == reading
 
 

@@ -1,0 +1,209 @@
+"""``mailcheck inbound``: mail into an application, as its provider would send it."""
+
+import argparse
+import base64
+import json
+import mimetypes
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from mailcheck.cli.access.daemon_access import set_daemon_command
+from mailcheck.cli.commands import Console
+from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM
+from mailcheck.cli.parser import whole_number
+from mailcheck.clients.mailcheck_client import Mailcheck
+from mailcheck.core.inbound import (
+    MOST_SPEED,
+    InboundFault,
+    InboundFormat,
+    InboundVerdict,
+    ReadyMail,
+)
+
+ROUTES = "/inbound/routes"
+
+PATIENCE = 30
+"""Default number of seconds that ``send`` waits for the application."""
+
+LONGEST_WAIT = 60
+"""Maximum number of seconds of a wait."""
+
+SHOWN = 20
+"""Number of attempts that ``attempts`` prints."""
+
+
+def add_inbound_commands(parser: argparse.ArgumentParser) -> None:
+    """Add the commands of ``mailcheck inbound``."""
+    parts = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    add = parts.add_parser("add", help="create a route, and print its id and secret")
+    add.add_argument("to", metavar="PATTERN", help="recipients, like support@*")
+    add.add_argument("address", metavar="ADDRESS", help="URL of the application")
+    add.add_argument(
+        "--format", choices=tuple(InboundFormat), default="mailcheck", help="(mailcheck)"
+    )
+    add.add_argument("--secret", help="secret that signs the requests (a new one)")
+    add.add_argument("--user", help="user for Basic authentication, or of the SMTP server")
+    add.add_argument("--password", help="password of that user")
+    add.add_argument(
+        "--speed",
+        type=whole_number(1, MOST_SPEED),
+        metavar="FACTOR",
+        help="factor by which the retries are faster (60)",
+    )
+    routes = parts.add_parser("routes", help="list the routes")
+    send = parts.add_parser(
+        "send", help="send a mail to the application; exit status 1 if it is not taken"
+    )
+    send.add_argument("route", metavar="ROUTE", help="id of the route")
+    send.add_argument("--from", dest="sender", metavar="ADDRESS", help="author")
+    send.add_argument("--to", action="append", metavar="ADDRESS", help="recipient")
+    send.add_argument("--subject", help="subject")
+    send.add_argument("--text", help="text; - reads standard input")
+    send.add_argument("--html", metavar="FILE", help="file with HTML")
+    send.add_argument("--file", action="append", metavar="FILE", help="file; may be repeated")
+    send.add_argument("--raw", metavar="FILE", help="the whole mail (.eml); - reads standard input")
+    send.add_argument("--ready", choices=tuple(ReadyMail), metavar="NAME", help="ready-made mail")
+    send.add_argument("--message", metavar="ID", help="stored message to answer or to send again")
+    send.add_argument("--mail", metavar="ID", help="earlier mail to send again")
+    send.add_argument("--fault", choices=tuple(InboundFault), help="what goes wrong")
+    for name in ("spf", "dkim", "dmarc"):
+        send.add_argument(f"--{name}", choices=tuple(InboundVerdict), help="(pass)")
+    send.add_argument(
+        "--wait",
+        type=whole_number(0, LONGEST_WAIT),
+        default=PATIENCE,
+        metavar="SECONDS",
+        help=f"time for the application to take it ({PATIENCE})",
+    )
+    attempts = parts.add_parser("attempts", help="list what the application answered")
+    attempts.add_argument("--route", metavar="ID", help="only of this route")
+    attempts.add_argument("--mail", metavar="ID", help="only of this mail")
+    remove = parts.add_parser("remove", help="delete a route with its mails and attempts")
+    remove.add_argument("route", metavar="ROUTE", help="id of the route")
+    for part, do in (
+        (add, add_route),
+        (routes, list_routes),
+        (send, send_mail),
+        (attempts, list_attempts),
+        (remove, remove_route),
+    ):
+        set_daemon_command(part, do)
+        part.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_route(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck inbound add``: print the id and the secret."""
+    chosen = {
+        "to": options.to,
+        "url": options.address,
+        "format": options.format,
+        "secret": options.secret,
+        "user": options.user,
+        "password": options.password,
+        "speed": options.speed,
+    }
+    made = daemon.request("POST", ROUTES, body=_given(chosen))
+    if options.json:
+        console.print_text(json.dumps(made))
+        return EXIT_FINE
+    console.print_line(f"{made['id']}  {made['secret']}")
+    console.print_note("save the secret: it signs the requests, and is shown only once")
+    if not made["confirmed"]:
+        console.print_note("mails wait until the application has confirmed the subscription")
+    return EXIT_FINE
+
+
+def list_routes(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck inbound routes``."""
+    found = daemon.request("GET", ROUTES)
+    if options.json:
+        console.print_text(json.dumps(found))
+        return EXIT_FINE
+    console.explain_empty(found["routes"], "no route yet: mailcheck inbound add PATTERN ADDRESS")
+    for one in found["routes"]:
+        console.print_words((one["id"], one["format"], one["to"], one["url"]))
+    return EXIT_FINE
+
+
+def send_mail(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck inbound send``: exit with 1 if the application has not taken the mail."""
+    path = f"{ROUTES}/{quote(options.route, safe='')}/messages"
+    sent = daemon.request("POST", path, body=_letter(options))
+    if not options.wait:
+        console.print_line(json.dumps(sent) if options.json else sent["id"])
+        return EXIT_FINE
+    query = urlencode({"mail": sent["id"], "wait": options.wait})
+    page = daemon.request("GET", f"/inbound/attempts?{query}", seconds=options.wait)
+    if options.json:
+        console.print_text(json.dumps(page))
+    else:
+        _print_attempts(page, console)
+    return EXIT_FINE if page["delivered"] else EXIT_PROBLEM
+
+
+def list_attempts(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck inbound attempts``."""
+    chosen = {"route": options.route, "mail": options.mail, "limit": SHOWN}
+    page = daemon.request("GET", f"/inbound/attempts?{urlencode(_given(chosen))}")
+    if options.json:
+        console.print_text(json.dumps(page))
+        return EXIT_FINE
+    console.explain_empty(page["attempts"], "no attempt yet: mailcheck inbound send ROUTE")
+    _print_attempts(page, console)
+    return EXIT_FINE
+
+
+def remove_route(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck inbound remove``."""
+    gone = daemon.request("DELETE", f"{ROUTES}/{quote(options.route, safe='')}")
+    console.print_line(json.dumps(gone) if options.json else f"deleted {gone['id']}")
+    return EXIT_FINE
+
+
+def _print_attempts(page: Any, console: Console) -> None:
+    for one in reversed(page["attempts"]):
+        status = "-" if one["status"] is None else str(one["status"])
+        result = "taken" if one["delivered"] else one["problem"]
+        console.print_words((one["at"], one["mailId"], status, result))
+    if page["pending"]:
+        console.print_note(f"{page['pending']} pending")
+
+
+def _letter(options: argparse.Namespace) -> dict[str, Any]:
+    text = sys.stdin.read() if options.text == "-" else options.text
+    chosen = {
+        "from": options.sender,
+        "to": options.to,
+        "subject": options.subject,
+        "text": text,
+        "html": None if options.html is None else Path(options.html).read_text("utf-8"),
+        "files": None if options.file is None else [_file(Path(name)) for name in options.file],
+        "raw": None if options.raw is None else _base64(_read(options.raw)),
+        "ready": options.ready,
+        "messageId": options.message,
+        "mailId": options.mail,
+        "fault": options.fault,
+        "spf": options.spf,
+        "dkim": options.dkim,
+        "dmarc": options.dmarc,
+    }
+    return _given(chosen)
+
+
+def _file(path: Path) -> dict[str, str]:
+    kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    return {"name": path.name, "type": kind, "content": _base64(path.read_bytes())}
+
+
+def _read(name: str) -> bytes:
+    return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+
+
+def _base64(octets: bytes) -> str:
+    return base64.b64encode(octets).decode()
+
+
+def _given(chosen: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in chosen.items() if value is not None}
