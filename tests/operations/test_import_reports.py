@@ -18,10 +18,11 @@ from mailcheck.checks.receiver_reports.importing import (
     open_import,
     read_piece,
 )
-from mailcheck.core.domains.receiver_reports import REPORTS_KEPT, ReportWay
+from mailcheck.core.domains.receiver_reports import REPORTS_KEPT, SUMS_KEPT, ReportWay
 from mailcheck.core.errors import WorkerDied, WorkTooSlow
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, SECOND, Instant
+from mailcheck.daemon.retention import ReportRetention
 from mailcheck.operations.reports.import_reports import UNREADABLE, ImportedFile, ImportOutcome
 from mailcheck.workers.scheduling import DirectWorker
 from tests.corpus.feedback_mails import feedback_file
@@ -118,7 +119,7 @@ def test_the_reports_of_the_corpus(house: House) -> None:
 
 def test_what_cannot_be_imported(house: House) -> None:
     """A file that is no report says why, and does not keep others from being imported."""
-    old = house.assembly.runtime.now() - REPORTS_KEPT - 2 * DAY
+    old = house.assembly.runtime.now() - SUMS_KEPT - 2 * DAY
     begin = old // SECOND
     aged = GOOGLE.replace(b"1795046400", b"%d" % begin).replace(b"1795132799", b"%d" % (begin + 1))
     files = {
@@ -134,6 +135,20 @@ def test_what_cannot_be_imported(house: House) -> None:
     assert outcomes(found) == [*((name, REJECTED) for name in files), ("good.xml", NEW)]
     for one in found[:-1]:
         assert one.reason.startswith(files[one.name][1])
+
+
+def test_old_reports_become_sums(house: House) -> None:
+    """A report of years ago is counted by day, and stays known when its rows are gone."""
+    begin = (house.assembly.runtime.now() - 3 * REPORTS_KEPT) // SECOND
+    aged = GOOGLE.replace(b"1795046400", b"%d" % begin).replace(b"1795132799", b"%d" % (begin + 1))
+    assert [one.outcome for one in bring(house, ReportFile("old.xml", aged))] == [NEW]
+    retention = ReportRetention(house.assembly.reports.store, house.assembly.runtime.now)
+    run(retention.sweep())
+    assert [one.outcome for one in bring(house, ReportFile("old.xml", aged))] == [KNOWN]
+    run(retention.sweep())
+    found = house.get(f"/reports/dmarc?domain={DOMAIN}").json
+    (month,) = found["earlier"]
+    assert (month["messages"], found["messages"]) == (123, 0)
 
 
 def test_a_report_in_two_ways_counts_once(house: House) -> None:

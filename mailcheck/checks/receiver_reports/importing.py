@@ -47,7 +47,7 @@ from mailcheck.checks.receiver_reports.reading import (
 )
 from mailcheck.core.domains.receiver_reports import (
     MAX_AHEAD,
-    REPORTS_KEPT,
+    SUMS_KEPT,
     ReceiverReport,
     ReportId,
     ReportKind,
@@ -57,7 +57,7 @@ from mailcheck.core.domains.receiver_reports import (
 )
 from mailcheck.core.errors import ReportRefused, WorkerDied
 from mailcheck.core.identifiers import AccountId
-from mailcheck.core.instants import DAY, SECOND, Instant
+from mailcheck.core.instants import SECOND, Instant
 
 PIECE_ROWS, PIECE_FILES = 2_000, 500
 """Numbers of rows and files after which a piece ends. Its rows are stored in one transaction, so
@@ -309,23 +309,23 @@ def _read_feedback(file: _File, facts: ImportFacts) -> ReadReport:
 
 
 def _require_period(begins_at: Instant, ends_at: Instant, facts: ImportFacts) -> None:
-    """Require that a report is not older than the retention, and not about the future.
+    """Require that a report is not older than its sums are kept, and not about the future.
 
-    An older report could be counted again, since it is known only as long as it is kept.
+    An older report could be counted again, since it is known only as long as it is listed.
 
     :raises ReportRefused: it is.
     """
     if ends_at > facts.now + MAX_AHEAD:
         raise ReportRefused("it ends in the future")
-    if day_of(begins_at) <= facts.now - REPORTS_KEPT:
+    if day_of(begins_at) <= facts.now - SUMS_KEPT:
         day = datetime.fromtimestamp(begins_at / SECOND, UTC).date()
-        raise ReportRefused(f"it is about {day}: reports are kept for {REPORTS_KEPT // DAY} days")
+        raise ReportRefused(f"it is about {day}: the sums of a day are kept for ten years")
 
 
 def _kept(ends_at: Instant, facts: ImportFacts) -> ReceiverReport:
     """Return a report without content. Its kind and its id are set later.
 
-    It is sorted by the end of its period, and kept until its rows are old.
+    It is sorted by the end of its period, and kept as long as its sums.
     """
     return ReceiverReport(
         ReportId(""),

@@ -96,7 +96,8 @@ EXPIRY_LOCK = 0x6D61_6972
 
 _OLD_REPORTS = """
     DELETE FROM receiver_report WHERE id IN (
-        SELECT id FROM receiver_report WHERE received_at <= ? ORDER BY received_at LIMIT ?
+        SELECT id FROM receiver_report WHERE {condition} AND received_at <= ?
+        ORDER BY received_at LIMIT ?
     ) RETURNING delivery_id
 """
 
@@ -752,7 +753,12 @@ class ReportStore(Store):
         if not transaction.try_lock(EXPIRY_LOCK):
             return 0
         oldest = Instant(now - REPORTS_KEPT)
-        reports = transaction.rows(_OLD_REPORTS, (oldest, limit))
+        last = Instant(now - SUMS_KEPT)
+        reports = [
+            # An imported report can be imported again, so it stays known as long as its sums.
+            *transaction.rows(_OLD_REPORTS.format(condition="way = 'received'"), (oldest, limit)),
+            *transaction.rows(_OLD_REPORTS.format(condition="TRUE"), (last, limit)),
+        ]
         mails = transaction.rows(_OLD_MAILS, (now - RAW_KEPT, limit))
         transaction.execute_many(
             "UPDATE receiver_report SET delivery_id = NULL WHERE id = ?",
@@ -761,7 +767,7 @@ class ReportStore(Store):
         delete_unreferenced(transaction, {row.delivery_id for row in (*reports, *mails)} - {None})
         letters = transaction.execute(_OLD_LETTERS, (now - RAW_KEPT, limit))
         counts = _roll_up(transaction, oldest, limit)
-        days = transaction.execute(_OLD_DAYS, (Instant(now - SUMS_KEPT), limit))
+        days = transaction.execute(_OLD_DAYS, (last, limit))
         tallies = forget_tallies(transaction, oldest, limit)
         return max(len(reports), len(mails), letters, counts, days, tallies)
 

@@ -11,3 +11,5 @@ CREATE TABLE report_day (
     PRIMARY KEY (account_id, kind, domain, day)
 );
 CREATE INDEX report_day_forgetting ON report_day (day);
+-- An imported report is kept longer, so that a second import of it changes nothing.
+CREATE INDEX receiver_report_old ON receiver_report (received_at) WHERE way = 'received';
