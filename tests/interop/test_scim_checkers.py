@@ -31,7 +31,7 @@ def key(daemon: Daemon) -> str:
     """A key of the operator with the scope that a directory needs."""
     options = ("--scope", "operator")
     program = Path(sys.executable).with_name("mailcheck")
-    command = [program, "key", "issue", "developer", *options]
+    command = [str(program), "key", "issue", "developer", *options]
     issued = subprocess.run(
         command, cwd=daemon.folder, env=daemon.environment, capture_output=True, check=False
     )
@@ -43,7 +43,7 @@ def test_scim_sanity(daemon: Daemon, key: str) -> None:
     """scim-sanity finds one fault in its strict mode: an unknown member is refused."""
     url = f"http://127.0.0.1:{daemon.http_port}/scim/v2"
     options = ("--token", key, "--i-accept-side-effects", "--json-output")
-    command = [PROGRAMS / "scim-sanity", "probe", url, *options]
+    command = [str(PROGRAMS / "scim-sanity"), "probe", url, *options]
     ended = subprocess.run(command, capture_output=True, timeout=DEADLINE, check=False)
     found = json.loads(ended.stdout)["results"]
     wrong = {result["name"] for result in found if result["status"] not in ("pass", "skip")}
@@ -56,7 +56,7 @@ def test_scim2_tester(daemon: Daemon, key: str) -> None:
     """scim2-tester writes and reads every attribute of the published schemas without an error."""
     url = f"http://127.0.0.1:{daemon.http_port}/scim/v2"
     environment = {**os.environ, "SCIM_CLI_HEADERS": f"Authorization: Bearer {key}"}
-    command = [PROGRAMS / "scim2", "-u", url, "test", "-v"]
+    command = [str(PROGRAMS / "scim2"), "-u", url, "test", "-v"]
     ended = subprocess.run(
         command, env=environment, capture_output=True, timeout=DEADLINE, check=False
     )
