@@ -307,6 +307,11 @@ GROUPS: Mapping[str, Mapping[str, CommandRow]] = {
             "account_commands:add_key_commands",
             ("mailcheck key issue ann", "mailcheck key list"),
         ),
+        "apply": CommandRow(
+            "set up projects from a file: members, keys, webhooks, watches, heartbeats",
+            "setup.commands:add_apply",
+            ("mailcheck apply team.toml", "mailcheck apply team.toml --yes"),
+        ),
         "client": CommandRow(
             "programs that people connect by OAuth: add, list, remove",
             "account_commands:add_client_commands",

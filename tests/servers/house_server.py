@@ -32,7 +32,7 @@ def serving_house(house: House) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(found.body)
 
-        do_GET = do_POST = do_DELETE = answer  # noqa: N815, required by http.server
+        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer  # noqa: N815, required by http.server
 
     with serving(Answering) as url:
         yield url

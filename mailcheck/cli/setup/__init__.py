@@ -1,0 +1,1 @@
+"""``mailcheck apply``: sets up projects as a file describes them."""
