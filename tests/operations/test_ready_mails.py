@@ -99,7 +99,7 @@ def test_the_table_has_every_mail() -> None:
 @pytest.mark.parametrize(
     ("name", "original"),
     [
-        *((name, ORIGINAL) for name in ReadyMail),
+        *((name, ORIGINAL) for name in OF_SMALL_SIZE),
         *((name, None) for name in ReadyMail if READY_MAILS[name].refers),
     ],
 )
@@ -158,7 +158,7 @@ def test_a_large_message_is_returned_as_its_header() -> None:
     assert bounce_of(mail).mail is not None
 
 
-@given(local_part=st.from_regex(r"[a-zéあ]{1,10}", fullmatch=True))
+@rows("ana", "josé", "あな", "a'b")
 def test_addresses_in_any_language_bounce(local_part: str) -> None:
     """The address in a bounce is that of the recipient, also if it is not ASCII (RFC 6533)."""
     address = f"{local_part}@customer.example"

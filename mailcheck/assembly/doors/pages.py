@@ -166,7 +166,7 @@ def _format_texts() -> Mapping[InboundFormat, InboundFormatText]:
     from mailcheck.web.providers.inbound.catalogue import format_rows
 
     return {
-        name: InboundFormatText(row.title, row.authentication)
+        name: InboundFormatText(row.title, row.authentication, row.provider.faults)
         for name, row in format_rows("").items()
     }
 

@@ -1,6 +1,6 @@
 """Pages of routes: create, show, change and delete them, and send mails to applications."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -12,6 +12,7 @@ from mailcheck.core.inbound import (
     LONGEST_SECRET,
     MOST_SPEED,
     READY_MAILS,
+    InboundFault,
     InboundFormat,
     InboundMailId,
     InboundRoute,
@@ -60,10 +61,11 @@ STATE_LEVELS: Mapping[str, str] = {
 
 
 class InboundFormatText(Struct, frozen=True):
-    """The name of a format, and how the application verifies its requests."""
+    """The name of a format, how the application verifies its requests, and its faults."""
 
     title: str
     authentication: str
+    faults: Collection[InboundFault]
 
 
 FormatTexts = Callable[[], Mapping[InboundFormat, InboundFormatText]]
@@ -168,13 +170,18 @@ class RoutePages(Struct, frozen=True):
         return await self._send(visit, Letter(ready=name))
 
     async def write_form(self, visit: Visit, form: MailForm | None = None) -> Reply:
-        """GET /inbound/routes/{id}/write: the form for a mail to the application."""
+        """GET /inbound/routes/{id}/write?from=&to=: the form for a mail to the application."""
         route = await self._route(visit)
+        if form is None:
+            form = MailForm(
+                author=visit.query.text("from") or AUTHOR,
+                to=visit.query.text("to") or default_recipient(route.to),
+            )
         return self._page(
             visit,
             "inbound_write.html",
-            error=None if form is None else form.failure,
-            form=form or MailForm(author=AUTHOR, to=default_recipient(route.to)),
+            error=form.failure,
+            form=form,
             route=route,
             verdicts=[one.value for one in InboundVerdict],
         )
