@@ -23,11 +23,13 @@ from mailcheck.daemon.backups import Backups
 from mailcheck.engines.database import DatabaseEngine
 from mailcheck.operations.deliverability.run_test_checks import RunTestChecks
 from mailcheck.operations.deliverability.wait_for_test import DeliverabilityFeeds
+from mailcheck.operations.digests.send_digests import SendDigests
 from mailcheck.operations.domains.watches.run_watches import RunWatches
 from mailcheck.operations.domains.watches.send_alerts import SendAlerts
 from mailcheck.operations.inbox.feeds import InboxFeeds
 from mailcheck.operations.inbox.wait_for_message import WaitForMessage
 from mailcheck.operations.inbox.webhooks.deliver_webhooks import DeliverWebhooks
+from mailcheck.operations.reports.fetch_reports import FetchReports
 from mailcheck.operations.traffic.score_traffic import ScoreTraffic
 from mailcheck.ops.journal import LoginJournal, MailJournal
 from mailcheck.ops.log import LogWriter
@@ -74,6 +76,7 @@ def list_metrics(
         *wait_metrics(daemon.inbox.wait, daemon.mail.feeds, daemon.tests.feeds),
         *webhook_metrics(daemon.webhooks.deliver),
         *watch_metrics(daemon.watches.runner, daemon.watches.send_alerts),
+        *mail_of_reports_metrics(daemon.reports.fetching, daemon.digests.send),
         *check_metrics(daemon.checks, daemon.tests.runner),
         *filter_metrics(runtime.filters.outcomes),
         *traffic_metrics(daemon.traffic.score),
@@ -207,6 +210,24 @@ def watch_metrics(runner: RunWatches, send_alerts: SendAlerts) -> list[Metric]:
             "the inbox is full.",
             ("outcome",),
             send_alerts.outcomes,
+        ),
+    ]
+
+
+def mail_of_reports_metrics(fetching: FetchReports, digests: SendDigests) -> list[Metric]:
+    """Return the metrics of mailboxes that this daemon has read, and of digests."""
+    return [
+        counter(
+            "report_mailbox_reads",
+            "Attempts to read a mailbox with reports: read, or failed.",
+            ("outcome",),
+            fetching.outcomes,
+        ),
+        counter(
+            "digests",
+            "Digests by mail: sent (told), or postponed for a receiver (put off).",
+            ("outcome",),
+            digests.outcomes,
         ),
     ]
 

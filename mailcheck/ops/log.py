@@ -33,6 +33,8 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 _NOISE = re.compile(
     r"\S+ starting on .+|\(.*Port .* Closed\)|Timing out client: .*|"
     r"twistd \S+ \(.*\) starting up\.|reactor class: .*|Main loop terminated\.|"
+    r"Unhandled unsolicited response: .*|"  # of an IMAP server
+    r"Server has no TLS support\. logging in over cleartext!|"  # the operator has chosen it
     r"EMFILE recovery: .*|Re-reserving EMFILE recovery file descriptor\.",
     re.DOTALL,
 )

@@ -12,6 +12,7 @@ from base64 import b64decode, b64encode
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from io import BytesIO
 from typing import Any, NamedTuple
 
@@ -59,11 +60,16 @@ SECONDS = 60.0
 
 LOGOUT_SECONDS = 5.0
 
+LISTED_AT_ONCE = 10_000
+"""Number of UIDs in the first range that is listed."""
+
 SIZES_AT_ONCE = 200
 """Number of mails whose sizes are asked for in one command."""
 
 MAX_LINE = 8 * 1024 * 1024
 """Maximum octets of a line: the UIDs of a million mails are on one line."""
+
+CLOSED = "the server closed the connection"
 
 LONGEST_ANSWER = 300
 """Maximum number of characters of a server's answer that are shown."""
@@ -113,6 +119,7 @@ class ImapClient(IMAP4Client):
         super().__init__(context)
         self.greeted: Deferred[None] = Deferred()
         self.farewell = ""
+        self.is_lost = False
 
     def serverGreeting(self, _: object) -> None:  # noqa: N802
         """Handle the greeting."""
@@ -140,6 +147,7 @@ class ImapClient(IMAP4Client):
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """Fail everything that waits."""
+        self.is_lost = True
         super().connectionLost(reason)
         if not self.greeted.called:
             self.greeted.errback(reason)
@@ -223,6 +231,9 @@ class OpenFolder:
         self._waiting: deque[int] = deque()
         self._sizes: dict[int, int] = {}
         self._move_to = b""
+        self._listed = 0
+        self._last: int | None = 0
+        self._oldest = ""
 
     async def log_in(self, token: str) -> None:
         """Encrypt the connection, and log in.
@@ -230,12 +241,12 @@ class OpenFolder:
         :raises MailboxFailed: that is not possible.
         """
         client, mailbox = self._client, self._mailbox
-        await self._do("The server did not greet", client.greeted)
+        await self._do("The server did not greet", lambda: client.greeted)
         await self._learn()
         if mailbox.tls is Tls.STARTTLS:
             if b"STARTTLS" not in self._capabilities:
                 raise MailboxFailed("The server offers no STARTTLS.", Remedy.OPERATOR)
-            await self._do("STARTTLS failed", client.startTLS(client.context))
+            await self._do("STARTTLS failed", lambda: client.startTLS(client.context))
             await self._learn()
         refused = f"The server rejected the sign-in of {mailbox.user}"
         if token:
@@ -243,7 +254,7 @@ class OpenFolder:
         elif b"LOGINDISABLED" in self._capabilities:
             raise MailboxFailed("The server accepts no passwords; use OAuth.", Remedy.OPERATOR)
         else:
-            login = client.login(mailbox.user.encode(), mailbox.password.encode())
+            login = partial(client.login, mailbox.user.encode(), mailbox.password.encode())
             await self._do(refused, login, Remedy.OPERATOR)
         await self._learn()
 
@@ -258,11 +269,12 @@ class OpenFolder:
         enter = client.examine if mailbox.then is Then.LEAVE else client.select
         refused = f"The folder {mailbox.folder!r} cannot be opened"
         try:
-            opened = await self._do(refused, enter(mailbox.folder), Remedy.OPERATOR)
+            opened = await self._do(refused, partial(enter, mailbox.folder), Remedy.OPERATOR)
         except MailboxFailed as failure:
             if failure.remedy is not Remedy.OPERATOR or not prefix:
                 raise
-            opened = await self._do(refused, enter(prefix + mailbox.folder), Remedy.OPERATOR)
+            full = prefix + mailbox.folder
+            opened = await self._do(refused, partial(enter, full), Remedy.OPERATOR)
         if mailbox.then is not Then.LEAVE and not opened["READ-WRITE"]:
             problem = "The folder is read-only. Set then = leave, or get the right to change it."
             raise MailboxFailed(problem, Remedy.OPERATOR)
@@ -270,13 +282,14 @@ class OpenFolder:
             self._prepare_move(prefix)
         self._uid_validity = opened.get("UIDVALIDITY", 0)
         last = place.last_uid if place.uid_validity == self._uid_validity else 0
-        search = client.search(f"UID {last + 1}:*", f"SINCE {oldest}", uid=True)
-        found = await self._do("The mails cannot be listed", search)
-        # The last mail is found even if its UID is lower (RFC 9051 9, seq-range).
-        self._waiting.extend(sorted({uid for uid in found if uid > last}))
+        self._listed, self._oldest = last, oldest
+        self._last = opened["UIDNEXT"] - 1 if "UIDNEXT" in opened else None
+        await self._list()
 
     async def next_batch(self, limit: int) -> Batch | None:
         """Fetch the next mails, as defined by `OpenMailbox`."""
+        if not self._waiting:
+            await self._list()
         if not self._waiting:
             return None
         chosen: list[int] = []
@@ -304,7 +317,8 @@ class OpenFolder:
         if not keys or self._mailbox.then is Then.LEAVE:
             return
         uids, client = ",".join(keys), self._client
-        await self._do("The mails cannot be marked", client.addFlags(uids, ["\\Seen"], uid=1))
+        mark = partial(client.addFlags, uids, ["\\Seen"], uid=1)
+        await self._do("The mails cannot be marked", mark)
         if self._mailbox.then is not Then.MOVE:
             return
         try:
@@ -312,31 +326,53 @@ class OpenFolder:
         except MailboxFailed as failure:
             if "TRYCREATE" not in str(failure):
                 raise
-            create = client.sendCommand(Command(b"CREATE", self._move_to))
+            create = partial(client.sendCommand, Command(b"CREATE", self._move_to))
             await self._do("The folder of move_to cannot be created", create, Remedy.OPERATOR)
             await self._move(uids)
 
     async def close(self) -> None:
         """Log out, as defined by `OpenMailbox`."""
+        if self._client.is_lost:
+            return
         leaving: Deferred[object] = self._client.logout()
         leaving.addTimeout(LOGOUT_SECONDS, self._clock).addErrback(lambda _: None)
         await leaving
         self._client.hang_up()
 
+    async def _list(self) -> None:
+        """List the next mails, in ranges that are larger where there are none.
+
+        A long list of UIDs takes time to read, in which the daemon does nothing else.
+        """
+        width = LISTED_AT_ONCE
+        while not self._waiting and (self._last is None or self._listed < self._last):
+            first = self._listed + 1
+            end = None if self._last is None else min(self._last, self._listed + width)
+            uids = f"UID {first}:{end or '*'}"
+            search = partial(self._client.search, uids, f"SINCE {self._oldest}", uid=True)
+            found = await self._do("The mails cannot be listed", search)
+            # The last mail is in the range to * even if its UID is lower (RFC 9051 9, seq-range).
+            self._waiting.extend(sorted({uid for uid in found if uid >= first}))
+            if end is None:
+                self._last = self._listed
+                return
+            self._listed, width = end, 4 * width
+
     def _move(self, uids: str) -> Awaitable[Any]:
         command = Command(b"UID MOVE", uids.encode() + b" " + self._move_to)
-        return self._do("The mails cannot be moved", self._client.sendCommand(command))
+        move = partial(self._client.sendCommand, command)
+        return self._do("The mails cannot be moved", move)
 
     async def _learn(self) -> None:
         """Ask for the capabilities, which STARTTLS and a log-in change."""
-        asking = self._client.getCapabilities(useCache=0)
+        asking = partial(self._client.getCapabilities, useCache=0)
         self._capabilities = await self._do("The capabilities of the server are unknown", asking)
 
     async def _find_prefix(self) -> str:
         """Return the prefix of personal folders, such as ``INBOX.`` (RFC 9051 6.3.10)."""
         if b"NAMESPACE" not in self._capabilities:
             return ""
-        personal, *_ = await self._do("The namespaces are unknown", self._client.namespace())
+        personal, *_ = await self._do("The namespaces are unknown", self._client.namespace)
         prefix: str = personal[0][0] if personal else ""
         return prefix
 
@@ -371,7 +407,7 @@ class OpenFolder:
 
         command = Command(b"AUTHENTICATE", scheme + first, continuation=go_on)
         try:
-            await self._do(refused, self._client.sendCommand(command), Remedy.OPERATOR)
+            await self._do(refused, partial(self._client.sendCommand, command), Remedy.OPERATOR)
         except MailboxFailed as failure:
             status = _status_in(bytes(challenge))
             more = f" (status {status})" if status else ""
@@ -381,7 +417,7 @@ class OpenFolder:
         """Return the size of a mail; -1 if it has been deleted meanwhile."""
         if uid not in self._sizes:
             uids = [self._waiting[i] for i in range(min(SIZES_AT_ONCE, len(self._waiting)))]
-            fetch = self._client.fetchSize(",".join(map(str, uids)), uid=1)
+            fetch = partial(self._client.fetchSize, ",".join(map(str, uids)), uid=1)
             found = await self._do("The sizes of the mails are unknown", fetch)
             self._sizes |= dict.fromkeys(uids, -1) | {
                 int(values["UID"]): int(values["RFC822.SIZE"])
@@ -392,17 +428,21 @@ class OpenFolder:
 
     async def _fetch(self, uids: Iterable[int]) -> dict[int, bytes]:
         listed = ",".join(map(str, uids))
-        fetch = self._client.fetchSpecific(listed, uid=1, peek=True)
+        fetch = partial(self._client.fetchSpecific, listed, uid=1, peek=True)
         found = await self._do("The mails cannot be fetched", fetch)
         return dict(filter(None, (_read_mail(parts) for (parts,) in found.values())))
 
-    async def _do(self, what: str, doing: Deferred[Any], if_refused: Remedy = Remedy.RETRY) -> Any:
-        """Wait for a command.
+    async def _do(
+        self, what: str, ask: Callable[[], Deferred[Any]], if_refused: Remedy = Remedy.RETRY
+    ) -> Any:
+        """Send a command, and wait for its answer.
 
         :raises MailboxFailed: it failed. An answer in `MEANINGS` has its own remedy.
         """
+        if self._client.is_lost:  # a server may close the connection while reports are stored
+            raise _explain(what, self._client.farewell or CLOSED, Remedy.RETRY)
         try:
-            return await doing.addTimeout(SECONDS, self._clock)
+            return await ask().addTimeout(SECONDS, self._clock)
         except DeferredTimeout:
             self._client.hang_up()
             raise MailboxFailed(f"{what}: no answer within {SECONDS:.0f} seconds.") from None
@@ -470,4 +510,4 @@ def _why_closed(failure: Exception, mailbox: ReportMailbox) -> str:
         is_of_certificate = "certificate" in str(failure)
         unknown = "its certificate is not from a known authority"
         return unknown if is_of_certificate else "TLS could not be negotiated"
-    return "the server closed the connection"
+    return CLOSED

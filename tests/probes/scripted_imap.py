@@ -32,6 +32,7 @@ class ScriptedImap:
         self.mails = mails
         self.capabilities = capabilities
         self.validity = VALIDITY
+        self.uid_next = 0
         self.folders = {"INBOX"}
         self.prefix = ""
         self.moved: dict[int, str] = {}
@@ -64,6 +65,11 @@ class ScriptedImap:
             else:
                 self.received(self._transport.lines.pop(0))
         return result_of(done)
+
+    def end(self, why: str) -> None:
+        """End the connection while no command is under way."""
+        self._say(f"* BYE {why}")
+        self._transport.end()
 
     def received(self, line: bytes) -> None:
         """Answer a line."""
@@ -105,13 +111,18 @@ class ScriptedImap:
         """SELECT."""
         yield f"* {len(self.mails)} EXISTS"
         yield f"* OK [UIDVALIDITY {self.validity}] valid"
+        if self.uid_next:
+            yield f"* OK [UIDNEXT {self.uid_next}] next"
 
     do_examine = do_select
 
     def do_search(self, command: str) -> Iterable[str]:
         """UID SEARCH."""
-        first = int(command.split()[3].partition(":")[0])
-        found = [uid for uid in self.mails if uid >= first] or list(self.mails)[-1:]
+        first, _, last = command.split()[3].partition(":")
+        if last == "*":
+            found = [uid for uid in self.mails if uid >= int(first)] or list(self.mails)[-1:]
+        else:
+            found = [uid for uid in self.mails if int(first) <= uid <= int(last)]
         yield "* SEARCH " + " ".join(map(str, found))
 
     def do_fetch(self, command: str) -> Iterable[str]:

@@ -85,6 +85,19 @@ def test_only_new_mails_are_fetched() -> None:
     assert "UID SEARCH UID 8:* SINCE 14-Oct-2025" in server.commands
 
 
+def test_uids_with_gaps() -> None:
+    """UIDs are listed in ranges that grow where there are no mails, up to the last one."""
+    server = ScriptedImap({5: b"five", 9_000_000: b"nine"})
+    server.uid_next = 9_000_002
+    assert [mail.key for (mail,) in read(server, opened(server))] == ["5", "9000000"]
+    searches = [command for command in server.commands if "SEARCH" in command]
+    assert searches[0].startswith("UID SEARCH UID 1:10000 SINCE ")
+    assert len(searches) < 12
+    server.commands.clear()
+    assert read(server, opened(server, place=Place(VALIDITY, 9_000_001))) == []
+    assert not any("SEARCH" in command for command in server.commands)
+
+
 def test_batches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch has at most the mails and the octets that are allowed, however large a mail is."""
     monkeypatch.setattr(imap_mailbox, "BATCH_OCTETS", 100)
@@ -253,3 +266,16 @@ def test_a_silent_server() -> None:
     one.clock.advance(SECONDS)
     with pytest.raises(MailboxFailed, match="no answer within 60 seconds"):
         result_of(opening)
+
+
+def test_a_server_that_closes_the_connection_between_batches() -> None:
+    """The next command fails with what the server said, and closing the mailbox never fails."""
+    server = ScriptedImap(dict(MAILS))
+    folder = opened(server)
+    server.run(folder.next_batch(1))
+    server.end("Autologout; idle for too long")
+    for doing in (folder.next_batch(1), folder.finish(["3"])):
+        with pytest.raises(MailboxFailed, match="Autologout") as failure:
+            server.run(doing)
+        assert failure.value.remedy is Remedy.RETRY
+    server.run(folder.close())
