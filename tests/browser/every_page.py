@@ -252,7 +252,7 @@ def _fill_new(filled: Filled, watched: Watched) -> None:
             *("/", "/inbox", "/tests", "/domains", "/webhooks", "/connect", "/keys", "/account"),
             "/inbound",
             "/heartbeats",
-            *("/account/activity", "/projects", "/reports", "/traffic", "/no-such-page"),
+            *("/account/activity", "/projects", "/reports", "/digest", "/traffic", "/no-such-page"),
             *("/account/people", "/join?invitation=none", "/authorize?client_id=none"),
         )
     ]

@@ -1,4 +1,4 @@
-"""The digest of an account: how often it is sent, and to whom."""
+"""The digest of an account: its interval and its receivers."""
 
 from datetime import UTC, datetime, timedelta
 from enum import Enum

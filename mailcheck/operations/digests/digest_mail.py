@@ -1,7 +1,7 @@
 """Rendering a digest: one page as plain text and as HTML.
 
-The order is the one in which a reader needs it: what to do next, what changed, and the state of
-what is watched. Each part has few lines and says how many more there are.
+The order is that of a reader: the next steps, the changes, and the state of all watches. Each part
+has few lines and says how many more there are.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -10,8 +10,8 @@ from html import escape
 from msgspec import Struct
 
 from mailcheck.core.domains.digests import DigestInterval
-from mailcheck.core.instants import SECOND, Instant, format_instant
-from mailcheck.operations.domains.watches.send_alerts import MailHead, one_line
+from mailcheck.core.instants import Instant, format_instant
+from mailcheck.operations.domains.watches.send_alerts import MailHead, begin_mail, one_line
 
 MOST_LINES = 8
 """Maximum number of lines of a part."""
@@ -31,7 +31,7 @@ class DigestLine(Struct, frozen=True):
 
 
 class DigestPart(Struct, frozen=True):
-    """A part of a digest. ``total`` counts all lines, also those that are left out."""
+    """A part of a digest. ``total`` counts all lines, with those left out."""
 
     title: str
     lines: tuple[DigestLine, ...]
@@ -79,19 +79,7 @@ def write_digest(head: MailHead, page: DigestPage, why: str) -> bytes:
 
     :param why: explains why the receiver gets it.
     """
-    # Imported here because few daemons ever send a mail.
-    from email.message import EmailMessage
-    from email.policy import SMTP
-    from email.utils import formatdate
-
-    mail = EmailMessage(SMTP)
-    mail["From"] = f"mailcheck <{head.sender}>"
-    mail["To"] = head.address
-    # The library would decode encoded words, and a line break in one would begin another field.
-    mail["Subject"] = page.subject.replace("=?", "= ?")
-    mail["Date"] = formatdate(head.now / SECOND)
-    mail["Message-ID"] = f"<{head.token}@{head.sender.rpartition('@')[2]}>"
-    mail["Auto-Submitted"] = "auto-generated"  # RFC 3834
+    mail = begin_mail(head, page.subject)
     mail.set_content("\n".join(_text(page, why)) + "\n")
     mail.add_alternative("".join(_html(page, why)), subtype="html")
     return mail.as_bytes()

@@ -142,7 +142,7 @@ class SendDigests:
             await self._store.put_off(digest.account_id, Instant(now + RETRY), digest.left)
 
     async def _send(self, digest: Digest, now: Instant) -> None:
-        """Send a digest to the inbox and to other receivers, or to those that are left."""
+        """Send a digest to the inbox and to other receivers, or to the receivers that are left."""
         every = digest.settings.every or DigestInterval.WEEK
         page = await self.gather(digest, now)
         write = partial(self._write, page, now)

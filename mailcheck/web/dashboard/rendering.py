@@ -47,6 +47,7 @@ MAX_IN_MENU = 30
 BELOW: Mapping[str, str] = {
     "/reports": "/domains",
     "/traffic": "/domains",
+    "/digest": "/domains",
     "/heartbeats": "/domains",
 }
 """Paths that belong to a menu entry without being below its path, and that entry."""

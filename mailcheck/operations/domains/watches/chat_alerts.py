@@ -1,7 +1,7 @@
 """Alerts in the formats of Slack, Teams, Discord and ntfy.
 
-The text of an alert has words of strangers, such as DNS records. It is escaped, so that it mentions
-nobody and hides no link. It is cut to the limits of each service, and the alert says so.
+The text of an alert has words of strangers, such as DNS records. It is escaped, so that it
+cannot mention people or hide a link. It is cut to the limits of each service, and says so.
 """
 
 import re
@@ -161,7 +161,7 @@ def _shorten(text: str, most: int) -> str:
 
 
 def _cut(lines: Sequence[str], measure: Callable[[str], int], most: int) -> list[str]:
-    """Return the first lines that fit, and a last one that says how many are left out."""
+    """Return the first lines that fit, and a last line with the number of the others."""
     kept: list[str] = []
     size = 0
     for number, line in enumerate(lines):

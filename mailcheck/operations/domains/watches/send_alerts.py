@@ -7,6 +7,7 @@ repeats them.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from twisted.logger import Logger
@@ -27,6 +28,9 @@ from mailcheck.core.webhooks import receivers_for
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.cluster import Memory
 from mailcheck.store.domains.watch_store import WatchStore
+
+if TYPE_CHECKING:
+    from email.message import EmailMessage
 
 TELL_INTERVAL = 10.0
 """Seconds between two looks for alerts to send."""
@@ -152,7 +156,8 @@ def write_external_mail(head: MailHead, subject: str, text: str, why: str) -> by
     return _write(head, one_line(subject), f"{text.rstrip()}\n\n-- \n{why}\n", "")
 
 
-def _write(head: MailHead, subject: str, text: str, keys: str) -> bytes:
+def begin_mail(head: MailHead, subject: str) -> "EmailMessage":
+    """Return a mail with its header, and without a body."""
     # Imported here because few daemons ever send a mail.
     from email.message import EmailMessage
     from email.policy import SMTP
@@ -166,6 +171,11 @@ def _write(head: MailHead, subject: str, text: str, keys: str) -> bytes:
     mail["Date"] = formatdate(head.now / SECOND)
     mail["Message-ID"] = f"<{head.token}@{head.sender.rpartition('@')[2]}>"
     mail["Auto-Submitted"] = "auto-generated"  # RFC 3834
+    return mail
+
+
+def _write(head: MailHead, subject: str, text: str, keys: str) -> bytes:
+    mail = begin_mail(head, subject)
     if keys:
         mail[ALERT_FIELD] = keys
     mail.set_content(text)
