@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mailcheck.checks.deliverability.identities import header_of, read_identities
 from mailcheck.checks.mail_domains import registrable_domain
 from mailcheck.checks.receiver_reports.counting import (
     StoredRow,
@@ -71,6 +72,8 @@ NO_REPORT = (
     "it contains no report: no XML, JSON, gzip or zip data with a DMARC or TLS report, and no "
     "failure report"
 )
+
+_FEEDBACK = b"message/feedback-report"
 
 FORM = "multipart/form-data"
 """Media type of an import of several files (RFC 7578)."""
@@ -276,6 +279,8 @@ def _read_file(file: _File, facts: ImportFacts) -> list[ReadReport]:
         raise ReportRefused(file.why or "it is empty")
     if looks_like_report(file.data):
         documents = read_report_file(file.data, file.name, OF_IMPORTS)
+    elif _FEEDBACK in file.data.lower():  # the reported mail may contain reports of others
+        return [_read_feedback(file, facts)]
     else:
         try:
             documents = read_report_mail(file.data, OF_IMPORTS)
@@ -301,7 +306,8 @@ def _read_feedback(file: _File, facts: ImportFacts) -> ReadReport:
         raise ReportRefused(NO_REPORT) from None
     happened_at = report.feedback.arrived_at or facts.now
     _require_period(happened_at, happened_at, facts)
-    domain, reporter = registrable_domain(report.domains[0]), report.feedback.program
+    authors = read_identities(header_of(file.data)).author_domains
+    domain, reporter = registrable_domain(report.domains[0]), authors[0] if authors else ""
     kept = fill_feedback(_kept(happened_at, facts), report, domain, reporter, happened_at)
     kept = replace(kept, row_count=1)
     row = row_of_feedback(kept, report.feedback, happened_at)
@@ -319,7 +325,7 @@ def _require_period(begins_at: Instant, ends_at: Instant, facts: ImportFacts) ->
         raise ReportRefused("it ends in the future")
     if day_of(begins_at) <= facts.now - SUMS_KEPT:
         day = datetime.fromtimestamp(begins_at / SECOND, UTC).date()
-        raise ReportRefused(f"it is about {day}: the sums of a day are kept for ten years")
+        raise ReportRefused(f"it is about {day}: the sums of a day are kept for twenty years")
 
 
 def _kept(ends_at: Instant, facts: ImportFacts) -> ReceiverReport:

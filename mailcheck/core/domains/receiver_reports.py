@@ -121,8 +121,9 @@ MAX_IMPORT = 64 * 1024 * 1024
 MAX_AHEAD = 2 * DAY
 """How far in the future a report may end, since clocks of reporters differ."""
 
-SUMS_KEPT = 3_650 * DAY
-"""Retention of the sums of each day, which replace the rows after `REPORTS_KEPT`."""
+SUMS_KEPT = 7_300 * DAY
+"""Retention of the sums of each day, which replace the rows after `REPORTS_KEPT`, and of the list
+of imported reports."""
 
 RAW_KEPT = 7 * DAY
 """Retention of the mail of a report that was not counted."""
