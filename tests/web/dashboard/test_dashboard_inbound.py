@@ -12,6 +12,7 @@ from mailcheck.web.dashboard.inbound.forms import FAULT_TEXTS
 from mailcheck.web.dashboard.inbound.route_pages import STATE_LEVELS
 from tests.fakes.scripted_receivers import ScriptedReceivers
 from tests.house import House, mail, run
+from tests.table import rows
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.test_dashboard_live_parts import LiveParts
 from tests.web.dashboard.test_dashboard_projects import pages_of
@@ -154,6 +155,39 @@ def test_a_new_mail_is_written_to_the_author_of_a_message(owner: Browser) -> Non
     source = owner.open(unescape(found[1])).body.decode()
     assert 'name="to" value="support@app.example"' in source
     assert 'name="author" value="dev-' in source
+
+
+PART = b'--b\r\nContent-Disposition: form-data; name="x"\r\n\r\n1\r\n'
+
+
+@rows(
+    ("multipart/form-data", PART + b"--b--\r\n", 400),
+    ("multipart/form-data; boundary=b", PART * 2_001 + b"--b--\r\n", 400),
+    ("multipart/form-data; boundary=b", PART, 400),
+    ("multipart/form-data; boundary=b", b"\xff" * 100, 400),
+    ("multipart/form-data; boundary=b", PART + b"--b--\r\n", 403),
+    ("application/x-www-form-urlencoded", b"text=" + b"x" * 70_000, 413),
+    ("application/json", b"{}", 415),
+)
+def test_malformed_forms_are_rejected(
+    owner: Browser, receivers: ScriptedReceivers, kind: str, body: bytes, status: int
+) -> None:
+    """A malformed or too large form, and one without a token, sends nothing."""
+    path = create(owner)
+    answer = owner.send("POST", f"{path}/write", body, f"Content-Type: {kind}")
+    assert answer.status == status
+    assert receivers.inbound == []
+
+
+def test_names_of_files_add_no_header_fields(owner: Browser, receivers: ScriptedReceivers) -> None:
+    """The name of an uploaded file is a name, whatever it contains."""
+    path = create(owner, format="cloudflare")
+    owner.open(f"{path}/write")
+    form = {"author": "a@b.example", "to": "c@d.example", "text": "x"}
+    name = "=?utf-8?q?a=0D=0ABcc=3A_x=40y=2Eexample?= ../../etc/passwd"
+    assert upload(owner, f"{path}/write", {name: b"1"}, **form) == 303
+    body = receivers.inbound[0].body
+    assert not re.search(rb"^Bcc", body, re.MULTILINE)
 
 
 def test_a_message_is_answered(owner: Browser, receivers: ScriptedReceivers) -> None:
