@@ -10,6 +10,15 @@ from mailcheck.assembly.workers import (
 )
 from mailcheck.config.options import Config
 from mailcheck.core.deliverability_tests import MAX_PENDING
+from mailcheck.core.inbound import (
+    ANSWER_KEPT,
+    MOST_A_LOOP,
+    MOST_ANSWERS,
+    MOST_ATTEMPTS,
+    MOST_MAILS,
+    MOST_ROUTES,
+)
+from mailcheck.core.inbound import MOST_OCTETS as MOST_MAIL_OCTETS
 from mailcheck.core.memory.client_limits import AMPLE
 from mailcheck.core.webhooks import MOST_WEBHOOKS
 from mailcheck.daemon.short_turns import TURN
@@ -23,12 +32,14 @@ from mailcheck.operations.accounts.sign_in import (
     PER_NAME,
     PER_NAME_AND_ADDRESS,
 )
+from mailcheck.operations.inbound.send_mail import MOST_RECIPIENTS
 from mailcheck.operations.inbox import contents
 from mailcheck.operations.inbox.webhooks.deliver_webhooks import AT_ONCE
 from mailcheck.operations.parked_waits import PAGES_OF_PERSON
 from mailcheck.probes.webhook_sender import MAX_OCTETS, MOST_A_MINUTE, SECONDS
 from mailcheck.smtp.settings import Limits
 from mailcheck.store.domains.report_quotas import OF_ACCOUNT
+from mailcheck.store.inbound_store import MOST_WAITING
 from mailcheck.web.site.requests import MAX_BODY, MAX_BUFFERED, MAX_BUFFERED_OF_CLIENT
 from tests.table import rows
 
@@ -65,6 +76,12 @@ CONFIG = Config()
     f"| time | event | {SECONDS:.0f} s",
     f"| an answer | event | {MAX_OCTETS // 1024} KiB",
     f"| events under way | daemon | {AT_ONCE};",
+    f"| routes | account | {MOST_ROUTES} ",
+    f"first attempt | account | {MOST_WAITING} ",
+    f"attempts | account | {MOST_MAILS:,}, {MOST_MAIL_OCTETS // 2**20} MiB, {MOST_ATTEMPTS:,} ",
+    f"are stored | account | {MOST_ANSWERS}, of {ANSWER_KEPT // 1024} KiB each",
+    f"| recipients | mail | {MOST_RECIPIENTS} ",
+    f"same two addresses | route | {MOST_A_LOOP} a minute",
     f"name | {PER_NAME_AND_ADDRESS.per_minute} a minute, {PER_NAME_AND_ADDRESS.per_day} a day",
     f"| of one address | {PER_ADDRESS.per_minute} a minute, {PER_ADDRESS.per_day} a day",
     f"wherever | {PER_NAME.per_minute} a minute, {PER_NAME.per_day:,} a day",
