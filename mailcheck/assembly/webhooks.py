@@ -227,6 +227,7 @@ def build_inbound(
             mail.mail_bytes,
             providers,
             waiting,
+            deliver,
             config.smtp.max_message_size,
             clock_and_randomness=clock_and_randomness,
         ),

@@ -352,9 +352,11 @@ class InboundStore(Store):
         transaction: Transaction,
         mail: InboundMail,
         deliveries: Sequence[InboundDelivery],
+        lease: Lease | None = None,
     ) -> InboundQueueFull | bool:
         """Add a mail that was written for a route.
 
+        :param lease: claims the deliveries.
         :return: false if the route was deleted meanwhile.
         :raises InboundQueueFull: too many mails of the account wait.
         """
@@ -387,7 +389,7 @@ class InboundStore(Store):
             mail.helo_name,
         )
         insert(transaction, "inbound_mail", [row])
-        add_deliveries(transaction, [(delivery, "") for delivery in deliveries])
+        add_deliveries(transaction, [(delivery, "") for delivery in deliveries], lease)
         return True
 
     @inbox_write(lambda _, mail, *others: (mail.account_id,))

@@ -33,6 +33,7 @@ from mailcheck.core.inbound import (
 from mailcheck.core.messages import Delivery, Recipient
 from mailcheck.core.network_addresses import is_local_client
 from mailcheck.ports.engine import Transaction, Value
+from mailcheck.ports.workers import Lease
 from mailcheck.store.transactions import insert, value_of
 
 LOOP = (
@@ -187,9 +188,13 @@ def loop_key(author: str, recipients: Sequence[str]) -> str:
 
 
 def add_deliveries(
-    transaction: Transaction, deliveries: Sequence[tuple[InboundDelivery, str]]
+    transaction: Transaction,
+    deliveries: Sequence[tuple[InboundDelivery, str]],
+    lease: Lease | None = None,
 ) -> None:
     """Insert deliveries, each with the addresses of a possible loop or an empty text.
+
+    With a ``lease`` they are claimed by its holder.
 
     A mail with the fault `InboundFault.OUT_OF_ORDER` is delivered at once if another one of its
     route waits for it.
@@ -206,6 +211,8 @@ def add_deliveries(
             "state": state.value,
             "due_at": due_at,
             "loop_key": key,
+            "lease_holder": None if lease is None else lease.holder,
+            "lease_until": None if lease is None else lease.until + offset,
         }
         insert(transaction, "inbound_delivery", [row])
         if is_loop and delivery.mail_id is not None:

@@ -15,6 +15,7 @@ from mailcheck.core.errors import ExpectedFailure, MailTooLarge, WorkerDied, Wor
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.inbound import (
     InboundAttempt,
+    InboundDelivery,
     InboundDeliveryId,
     InboundFault,
     InboundMail,
@@ -22,9 +23,11 @@ from mailcheck.core.inbound import (
     InboundProvider,
     InboundProviders,
     InboundRequest,
+    InboundRoute,
     InboundState,
     NextStep,
     Verdicts,
+    first_delay,
     judge_attempt,
 )
 from mailcheck.core.instants import SECOND, Instant
@@ -35,7 +38,12 @@ from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.cluster import Notifications
 from mailcheck.ports.probes import InboundAnswer, InboundSender
 from mailcheck.ports.workers import Lease
-from mailcheck.store.inbound_store import InboundJob, InboundStore, StoredInboundMail
+from mailcheck.store.inbound_store import (
+    OF_ACCOUNT,
+    InboundJob,
+    InboundStore,
+    StoredInboundMail,
+)
 
 AT_ONCE = 32
 """Maximum number of concurrent attempts. An unresponsive application uses one until its timeout."""
@@ -96,6 +104,7 @@ class DeliverInbound(QueueWorker[InboundDeliveryId, InboundJob]):
             clock_and_randomness.clock, per_owner=1, limit=LARGE_AT_ONCE, max_waiting=AT_ONCE
         )
         self._accounts: frozenset[AccountId] = frozenset()
+        self._owners: dict[InboundDeliveryId, AccountId] = {}
         self._timer: IDelayedCall | None = None
 
     async def start(self) -> None:
@@ -152,15 +161,37 @@ class DeliverInbound(QueueWorker[InboundDeliveryId, InboundJob]):
         """Release the leases of this daemon."""
         await self._store.release(self._holder)
 
+    def reserve(self, route: InboundRoute, deliveries: Sequence[InboundDelivery]) -> Lease | None:
+        """Return the lease for new deliveries that this daemon makes at once (`take`).
+
+        Return `None` if they have to wait, or if this daemon or the account is busy.
+        """
+        waits = not route.is_confirmed or any(first_delay(one.fault) for one in deliveries)
+        is_busy = len(self._under_way) + len(deliveries) > self.max_jobs
+        of_account = list(self._owners.values()).count(route.account_id)
+        if waits or is_busy or not self._is_running or of_account + len(deliveries) > OF_ACCOUNT:
+            return None
+        return self._lease()
+
+    def take(self, job: InboundJob, stored: StoredInboundMail) -> None:
+        """Make the first attempt of a delivery with a lease of `reserve`, without reading it."""
+        if self._is_running and job.id not in self._under_way:
+            self.begin(job.id, self._process(job, stored))
+
     async def process(self, job: InboundJob) -> None:
         """Make one attempt, and record it."""
+        await self._process(job, None)
+
+    async def _process(self, job: InboundJob, stored: StoredInboundMail | None) -> None:
+        self._owners[job.id] = job.route.account_id
         try:
-            await self._attempt(job)
+            await self._attempt(job, stored)
         except CancelledError:
             return  # the daemon stops, or another daemon has the job now
         except NoPermit:
             await self._postpone(job, SECOND)
         finally:
+            del self._owners[job.id]
             self.wake()  # more mails of the account may be due
 
     async def _learn_accounts(self) -> None:
@@ -169,12 +200,13 @@ class DeliverInbound(QueueWorker[InboundDeliveryId, InboundJob]):
         except ExpectedFailure as failure:
             self._log.warn("inbound routes could not be read: {reason}", reason=failure)
 
-    async def _attempt(self, job: InboundJob) -> None:
+    async def _attempt(self, job: InboundJob, stored: StoredInboundMail | None) -> None:
         provider = self._providers()[job.route.format]
         if job.delivery.mail_id is None:
             await self._open(job, provider)
             return
-        stored = await self._store.find_mail(job.route.account_id, job.delivery.mail_id)
+        if stored is None:
+            stored = await self._store.find_mail(job.route.account_id, job.delivery.mail_id)
         if stored is None:
             return  # deleted meanwhile
         size = len(stored.mail.raw_message)

@@ -16,7 +16,7 @@ from mailcheck.core.errors import (
     WorkerDied,
     WorkTooSlow,
 )
-from mailcheck.core.identifiers import AccountId, MessageId, new_time_ordered_id
+from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId, new_time_ordered_id
 from mailcheck.core.inbound import (
     InboundDelivery,
     InboundDeliveryId,
@@ -32,6 +32,7 @@ from mailcheck.core.inbound import (
     Verdicts,
 )
 from mailcheck.core.instants import Instant
+from mailcheck.operations.inbound.deliver_mail import DeliverInbound
 from mailcheck.operations.inbound.manage_routes import parse_fault
 from mailcheck.operations.inbound.quoting import (
     read_quoted,
@@ -50,13 +51,19 @@ from mailcheck.operations.inbox.contents import MailBytes, MessageLoader
 from mailcheck.operations.write_mail import File, OutgoingMail, Person, read_people, write_mail
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.cluster import Notifications
-from mailcheck.store.inbound_store import InboundStore
+from mailcheck.store.inbound_store import InboundJob, InboundStore, StoredInboundMail
 
 AUTHOR = "Ana Example <ana@customer.example>"
 """The author of a mail for which none was given."""
 
 ANY_DOMAIN, ANY_TEXT = "app.example", "test"
 """What the stars of a pattern stand for if no recipient was given."""
+
+SMALL = 16_384
+"""Maximum size of a mail that is written without a worker, in a few milliseconds."""
+
+FEW_FILES = 5
+"""Maximum number of files of such a mail."""
 
 MOST_RECIPIENTS = 50
 """Maximum number of recipients of a mail. Each may be a delivery of its own."""
@@ -109,6 +116,7 @@ class SentMail(Struct, frozen=True):
 class SendInbound:
     """Writes mails for routes. ``waiting`` announces them to the daemons that deliver.
 
+    :param deliver: makes the first attempt at once if it is not busy.
     :param max_size: maximum number of octets of a mail.
     """
 
@@ -119,6 +127,7 @@ class SendInbound:
         mail_bytes: MailBytes,
         providers: Callable[[], InboundProviders],
         waiting: Notifications[AccountId],
+        deliver: DeliverInbound,
         max_size: int,
         clock_and_randomness: ClockAndRandomness,
     ) -> None:
@@ -127,6 +136,7 @@ class SendInbound:
         self._mail_bytes = mail_bytes
         self._providers = providers
         self._waiting = waiting
+        self._deliver = deliver
         self._max_size = max_size
         self._now = clock_and_randomness.now
         self._random_bytes = clock_and_randomness.random_bytes
@@ -157,9 +167,15 @@ class SendInbound:
         mail = self._mail(route, letter, written.envelope_sender, recipients)
         mail = replace(mail, raw_message=written.raw_message, verdicts=verdicts)
         deliveries = self._deliveries(route, letter, mail)
-        if not await self._store.add_mail(mail, deliveries):
+        lease = self._deliver.reserve(route, deliveries)
+        if not await self._store.add_mail(mail, deliveries, lease):
             raise InboundRouteNotFound("the route was deleted meanwhile")
-        self._waiting.publish(account_id)
+        if lease is None:
+            self._waiting.publish(account_id)
+        else:
+            stored = StoredInboundMail(mail, has_verdicts=True, delivery_id=DeliveryId(mail.id))
+            for delivery in deliveries:
+                self._deliver.take(InboundJob(delivery, route), stored)
         return SentMail(mail.id, deliveries)
 
     async def _send_stored(self, route: InboundRoute, letter: Letter) -> SentMail:
@@ -195,7 +211,7 @@ class SendInbound:
             original = await self._original(route.account_id, letter.message_id)
         size = len(letter.raw_message or b"") or (len(original.raw_message) if original else 0)
         size += sum(len(file.data) for file in letter.files)
-        size += len(letter.text or "") + len(letter.html or "")
+        size += len(letter.text or "") + len(letter.html or "") + len(letter.subject or "")
         if size > self._max_size:
             raise MailTooLarge(f"the mail has more than {self._max_size:,} bytes, the maximum")
         write = partial(
@@ -206,6 +222,8 @@ class SendInbound:
             self._now(),
             self._random_bytes(16),
         )
+        if size <= SMALL and letter.ready is None and len(letter.files) <= FEW_FILES:
+            return *write(), verdicts
         try:
             written, recipients = await self._mail_bytes.work(write, size, route.account_id)
         except (WorkTooSlow, WorkerDied, MemoryError):
