@@ -22,9 +22,14 @@ for (const form of document.querySelectorAll("[data-drop]")) {
   form.addEventListener("drop", async (event) => {
     event.preventDefault();
     form.classList.remove("over");
-    const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry()).filter(Boolean);
+    // The items are gone after the first await.
+    const items = [...event.dataTransfer.items].filter((item) => item.kind === "file");
+    const dropped = items.map((item) => [item.webkitGetAsEntry(), item.getAsFile()]);
     const found = [];
-    for (const entry of entries) await collect(entry, found);
+    for (const [entry, file] of dropped) {
+      if (entry) await collect(entry, found);
+      else if (file) found.push({ file, name: file.name });
+    }
     importFiles(found);
   });
 
@@ -50,6 +55,7 @@ for (const form of document.querySelectorAll("[data-drop]")) {
         done += part.length;
       }
       say("Imported");
+      form.querySelector("[data-drop-done]").hidden = false;
       input.value = "";
     } catch (problem) {
       say(`${problem.message} Import the files again: known reports change nothing. Until now`);
