@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from twisted.logger import capturedLogs, formatEvent
 
-from mailcheck.config.options import AccountsOptions, OidcOptions, WebOptions
+from mailcheck.config.options import AccountsOptions, OidcOptions, ScimOptions, WebOptions
 from mailcheck.core.projects import Role
 from mailcheck.ports.identity_provider import ProviderRefused, ProviderSilent, ProviderUnusable
 from tests.fakes.company import CLIENT_ID, CLIENT_SECRET, ISSUER, PUBLIC_KEY, Company
@@ -18,11 +18,14 @@ from tests.web.dashboard.browser import Browser
 PUBLIC = "https://mail.company.example"
 
 
-def company_house(company: Company, passwords: bool = True, **options: Any) -> House:
+def company_house(
+    company: Company, passwords: bool = True, scim: ScimOptions | None = None, **options: Any
+) -> House:
     """Create a house whose people can sign in with the accounts of a company."""
     oidc = OidcOptions(issuer=ISSUER, client_id=CLIENT_ID, client_secret=CLIENT_SECRET, **options)
     config = config_in_memory(
         oidc=oidc,
+        scim=scim or ScimOptions(),
         web=WebOptions(public_url=PUBLIC),
         accounts=AccountsOptions(
             password_cost=CHEAP_HASH, registration="open", passwords=passwords

@@ -16,9 +16,9 @@ PATCH_OP = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 class Directory:
     """A directory with a key of the operator."""
 
-    def __init__(self, *roles: str) -> None:
-        """Build a house with a project "shop" and a mapping of groups."""
-        self.house = House(config_in_memory(scim=ScimOptions(roles=roles)))
+    def __init__(self, *roles: str, house: House | None = None) -> None:
+        """Build a house with a project "shop" and a mapping of groups, if none is given."""
+        self.house = house or House(config_in_memory(scim=ScimOptions(roles=roles)))
         accounts = self.house.assembly.accounts
         self.operator = self.house.account
         self.key = self.house.issue_key(self.operator, rights=Rights(frozenset({Scope.OPERATOR})))
