@@ -21,7 +21,7 @@ def pages() -> dict[str, str]:
     return write_pages()
 
 
-BY_HAND = {"contract.md", "oauth.md", "glossary.md", "mail-programs.md"}
+BY_HAND = {"contract.md", "oauth.md", "scim.md", "glossary.md", "mail-programs.md"}
 """Pages of the folder that are not generated."""
 
 

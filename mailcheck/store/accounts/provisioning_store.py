@@ -388,20 +388,19 @@ def _set_active(
 ) -> None:
     """Enable or disable an account, unless it is so already. The entries are written here.
 
-    A person who leaves loses keys and grants for good: being enabled again revives none.
+    Keys and grants end for good. So being enabled again revives none, whoever disabled the account.
     """
-    if is_active:
-        enabled = entry.followed_by(3, Action.ACCOUNT_ENABLED, account_id, "")
-        enable_account(transaction, account_id, enabled)
-    elif is_active is False:
-        disabled = entry.followed_by(3, Action.ACCOUNT_DISABLED, account_id, "")
-        if disable_account(transaction, account_id, disabled):
-            transaction.execute("DELETE FROM sign_in_link WHERE account_id = ?", (account_id,))
-            transaction.execute(
-                "UPDATE api_key SET revoked_at = ? WHERE revoked_at IS NULL "
-                "AND (account_id = ? OR granted_by = ?)",
-                (entry.happened_at, account_id, account_id),
-            )
+    if is_active is None:
+        return
+    action = Action.ACCOUNT_ENABLED if is_active else Action.ACCOUNT_DISABLED
+    set_active = enable_account if is_active else disable_account
+    if set_active(transaction, account_id, entry.followed_by(3, action, account_id, "")):
+        transaction.execute("DELETE FROM sign_in_link WHERE account_id = ?", (account_id,))
+        transaction.execute(
+            "UPDATE api_key SET revoked_at = ? WHERE revoked_at IS NULL "
+            "AND (account_id = ? OR granted_by = ?)",
+            (entry.happened_at, account_id, account_id),
+        )
 
 
 def _refuse_group(

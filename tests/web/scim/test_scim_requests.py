@@ -186,6 +186,23 @@ def test_a_leaver_loses_everything_at_once(directory: Directory) -> None:
     ]
 
 
+def test_enabling_revives_no_key_of_an_account_that_the_operator_disabled(
+    directory: Directory,
+) -> None:
+    """A directory that enables an account revives no key, whoever has disabled it."""
+    ann = directory.create_user()
+    keep = directory.house.assembly.accounts.keep
+    account = run(keep.get(ann["id"]))
+    key = directory.house.issue_key(account)
+    run(keep.disable(account))
+    for value, status in ((False, 200), (True, 200)):
+        answer = directory.patch(
+            f"Users/{account.id}", {"op": "replace", "value": {"active": value}}
+        )
+        assert (answer.status, answer.json["active"]) == (status, value)
+    assert directory.house.get("/inbox", key=key).status == 401
+
+
 def test_somebody_who_was_here_before(directory: Directory) -> None:
     """An account with the name of a person is found, keeps its name in the request that adopts it,
     and is never given to the directory.
