@@ -23,6 +23,7 @@ class Scope(StrEnum):
     REPORTS_IMPORT = "reports:import"
     WATCHES = "watches"
     WEBHOOKS = "webhooks"
+    METRICS = "metrics:read"
     PROJECT_ADMIN = "project:admin"
     OPERATOR = "operator"
 
@@ -42,6 +43,7 @@ SCOPE_TEXTS: Mapping[Scope, str] = {
     Scope.WATCHES: "create, change and delete watches, and read their alerts",
     Scope.WEBHOOKS: "create, change and delete webhooks and inbound routes, and send mail to "
     "applications",
+    Scope.METRICS: "read the metrics of watches, heartbeats and reports for Prometheus",
     Scope.PROJECT_ADMIN: "create, rename and delete projects, manage their members and "
     "API keys, and read their audit log; only for keys that name it",
     Scope.OPERATOR: "manage all accounts and projects, for a key of the operator; only for keys "

@@ -14,7 +14,7 @@ from prometheus_client.core import (
     GaugeMetricFamily,
     HistogramMetricFamily,
 )
-from prometheus_client.exposition import choose_encoder
+from prometheus_client.exposition import choose_encoder, generate_latest
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
@@ -47,6 +47,13 @@ class Exposition:
         """Return media type and text, in the format that the client prefers."""
         encode, media_type = choose_encoder(accept)
         return media_type, encode(self._registry)
+
+
+def write_metrics(metrics: Sequence[Metric]) -> bytes:
+    """Return the text of some metrics, in the format that all versions of Prometheus read."""
+    registry = CollectorRegistry()
+    registry.register(_Ours(metrics))
+    return generate_latest(registry)
 
 
 class _Ours(Collector):

@@ -137,6 +137,8 @@ _TEST_PATH = "/test/{testId}"
 
 _WEBHOOK_PATH = "/inbox/webhooks/{webhookId}"
 
+METRICS = Bytes(r"text/plain; version=0\.0\.4; charset=utf-8", is_from_mail=False)
+
 _HEARTBEAT_PATH = "/heartbeats/{name}"
 
 _WATCH_PATH = "/watches/{watchId}"
@@ -201,6 +203,7 @@ _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
     ("DELETE", _HEARTBEAT_PATH): {200: HEARTBEAT_DELETED, 404: ERROR},
     ("POST", f"{_HEARTBEAT_PATH}/alerts/{{alertId}}/acknowledge"): {200: ALERT, 404: ERROR},
     **INBOUND_ROUTES,
+    ("GET", "/metrics"): {200: METRICS},
     # docs/how-to/watch-a-domain.md
     ("GET", "/digest"): {200: DIGEST},
     ("PUT", "/digest"): {200: DIGEST},

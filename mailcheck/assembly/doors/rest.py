@@ -6,6 +6,8 @@ from typing import Any
 from mailcheck.assembly.daemon import Daemon
 from mailcheck.assembly.deployment import mail_server
 from mailcheck.assembly.doors.access import WebParts
+from mailcheck.core.memory.instruments import Metric
+from mailcheck.operations.collect_metrics import CollectMetrics
 from mailcheck.web.api.account_routes import AccountRoutes
 from mailcheck.web.api.audit_routes import AuditRoutes
 from mailcheck.web.api.calls import Route
@@ -18,6 +20,7 @@ from mailcheck.web.api.heartbeat_routes import HeartbeatRoutes
 from mailcheck.web.api.inbound_routes import InboundApiRoutes
 from mailcheck.web.api.inbox_routes import InboxRoutes
 from mailcheck.web.api.key_routes import KeyRoutes
+from mailcheck.web.api.metric_routes import MetricRoutes
 from mailcheck.web.api.project_routes import ProjectRoutes
 from mailcheck.web.api.report_routes import ReportRoutes
 from mailcheck.web.api.tool_routes import DomainTools, ToolRoutes
@@ -70,10 +73,27 @@ def build_routes(daemon: Daemon) -> Sequence[Route[Any]]:
         *WatchRoutes(daemon.watches.keep, check_turns).routes(),
         *DigestRoutes(daemon.digests.manage).routes(),
         *HeartbeatRoutes(daemon.watches.heartbeats).routes(),
+        *MetricRoutes(
+            CollectMetrics(
+                daemon.watches.store,
+                daemon.watches.keep,
+                daemon.watches.heartbeats,
+                daemon.reports.operations.show,
+            ),
+            write_metrics,
+        ).routes(),
         *ReportRoutes(daemon.reports.operations, check_turns).routes(),
         *TrafficRoutes(daemon.traffic.show).routes(),
         *DeliverabilityRoutes(tests.operations, tests.preflight, domain, turns).routes(),
     ]
+
+
+def write_metrics(metrics: Sequence[Metric]) -> bytes:
+    """Write metrics as Prometheus text."""
+    # Loaded at the first request, since few accounts are scraped.
+    from mailcheck.ops import exposition
+
+    return exposition.write_metrics(metrics)
 
 
 def domain_tools(daemon: Daemon) -> DomainTools:
