@@ -773,9 +773,9 @@ class WebhookOptions(Struct, frozen=True):
     allow: Annotated[
         tuple[str, ...],
         Option(
-            "Private networks to which an account may send webhooks: "
+            "Private networks to which an account may send webhooks, and mail to applications: "
             "account=network, like developer=127.0.0.0/8. The names of the accounts are reserved. "
-            "Webhooks are never sent to mailcheck's own ports.",
+            "Neither is sent to mailcheck's own ports.",
             is_reloadable=True,
         ),
     ] = ()
