@@ -3,17 +3,29 @@
 import imaplib
 import json
 import os
+import threading
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
+import pytest_twisted
+from twisted.internet import reactor
 
+from mailcheck.core.domains.report_mailboxes import ReportMailbox, Tls, TokenGrant
+from mailcheck.core.instants import Instant
 from mailcheck.daemon.first_start import ACCOUNT_NAME
+from mailcheck.ports.report_mailboxes import MailboxFailed, Place
+from mailcheck.probes.imap_mailbox import ImapMailbox, way_to
+from mailcheck.probes.trust import TrustRoots, find_trust_roots
 from tests.corpus.report_files import document, gzipped, report_mail
 from tests.interop.test_cluster import options_of
-from tests.servers.daemon import HOST, running_daemon
+from tests.servers.certificates import Authority
+from tests.servers.daemon import HOST, free_ports, running_daemon
 from tests.servers.dovecot import PASSWORD, USER, Dovecot, running_dovecot
 from tests.servers.postgresql import TEMPLATE, PostgresqlServer
 from tests.servers.redis import running_redis
@@ -92,3 +104,107 @@ def test_three_daemons_fetch_each_mail_once(
         assert first.get("/reports").json["total"] == MAILS
         assert count(dovecot, "Done", "SEEN") == MAILS
         assert count(dovecot, "INBOX", "UNSEEN") == count(dovecot, "INBOX", "ALL") == OTHERS
+
+
+TLS = """
+ssl = yes
+ssl_cert = <{certificate}
+ssl_key = <{key}
+auth_mechanisms = plain xoauth2 oauthbearer
+passdb {{
+  driver = oauth2
+  mechanisms = xoauth2 oauthbearer
+  args = {oauth}
+}}
+service imap-login {{
+  inet_listener imaps {{
+    port = {imaps}
+    ssl = yes
+  }}
+}}
+"""
+
+OAUTH = """
+introspection_mode = get
+introspection_url = {url}
+username_attribute = username
+active_attribute = active
+active_value = true
+"""
+
+TOKEN = "t" * 2_500
+NOW = Instant(int(time.time() * 1_000))
+
+
+class Introspection(BaseHTTPRequestHandler):
+    """Says whether a token is good (RFC 7662)."""
+
+    def do_GET(self) -> None:
+        """Answer."""
+        token = parse_qs(urlsplit(self.path).query).get("token", [""])[0]
+        body = json.dumps({"active": token == TOKEN, "username": USER}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Log nothing."""
+
+
+@contextmanager
+def encrypted(folder: Path) -> Iterator[tuple[Dovecot, int, TrustRoots]]:
+    """Run a server with TLS and tokens. Yield it, its port for TLS, and the authority."""
+    authority = Authority()
+    certificate, key = authority.issue("localhost").write_to(folder)
+    roots = find_trust_roots(authority.write_to(folder / "ca.pem"))
+    server = ThreadingHTTPServer((HOST, 0), Introspection)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    oauth, (imaps,) = folder / "oauth.conf", free_ports(1)
+    oauth.write_text(OAUTH.format(url=f"http://{HOST}:{server.server_port}/?token="))
+    folder.chmod(0o755)
+    settings = TLS.format(certificate=certificate, key=key, oauth=oauth, imaps=imaps)
+    try:
+        with running_dovecot(settings) as dovecot:
+            yield dovecot, imaps, roots
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+async def failure_of(mailbox: ReportMailbox, roots: TrustRoots, token: str = "") -> str:
+    """Open a mailbox, and return why that failed, or an empty string."""
+    clock: Any = reactor
+    opener = ImapMailbox(mailbox, lambda: way_to(mailbox, clock, lambda: roots), clock, lambda: NOW)
+    try:
+        opened = await opener.open(token, Place())
+    except MailboxFailed as failure:
+        return str(failure)
+    assert await opened.next_batch(5) is None
+    await opened.close()
+    return ""
+
+
+@pytest_twisted.ensureDeferred
+async def test_tls_and_tokens(tmp_path: Path) -> None:
+    """TLS from the first byte and STARTTLS work with a password and with a token of 2,500 octets.
+
+    A wrong password, a wrong token and a certificate for another name are rejected with a reason.
+    """
+    with encrypted(tmp_path) as (dovecot, imaps, roots):
+        grant = TokenGrant("https://login.example.com/token", "client", "secret")
+        for port, tls in ((imaps, Tls.IMPLICIT), (dovecot.imap, Tls.STARTTLS)):
+            one = ReportMailbox("shop", "localhost", port, tls, USER, PASSWORD)
+            with_token = ReportMailbox("shop", "localhost", port, tls, USER, grant=grant)
+            assert await failure_of(one, roots) == ""
+            assert await failure_of(with_token, roots, TOKEN) == ""
+            wrong = await failure_of(with_token, roots, "expired")
+            assert "The server rejected the sign-in of reader" in wrong
+            assert "(status " in wrong
+            guessed = ReportMailbox("shop", "localhost", port, tls, USER, "wrong")
+            assert "rejected the sign-in of reader" in await failure_of(guessed, roots)
+            other = ReportMailbox("shop", HOST, port, tls, USER, PASSWORD)
+            assert "its certificate is not for 127.0.0.1" in await failure_of(other, roots)
+            stranger = find_trust_roots(Authority("Another").write_to(tmp_path / "other.pem"))
+            assert "not from a known authority" in await failure_of(one, stranger)

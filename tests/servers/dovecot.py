@@ -84,8 +84,11 @@ class Dovecot(NamedTuple):
 
 
 @contextlib.contextmanager
-def running_dovecot() -> Iterator[Dovecot]:
-    """Run a server with an empty inbox, or skip the test if it is not installed."""
+def running_dovecot(more: str = "") -> Iterator[Dovecot]:
+    """Run a server with an empty inbox, or skip the test if it is not installed.
+
+    :param more: further settings, which override the others.
+    """
     program = find_program("dovecot", package="dovecot-imapd dovecot-pop3d")
     imap, pop3 = free_ports(2)
     with tempfile.TemporaryDirectory(prefix="mailcheck-test-dovecot-") as name:
@@ -115,6 +118,7 @@ def running_dovecot() -> Iterator[Dovecot]:
                 imap=imap,
                 pop3=pop3,
             )
+            + more
         )
         process = subprocess.Popen([program, "-F", "-c", str(config)])
         try:
