@@ -58,6 +58,10 @@ AT_ONCE = 50
 CLAIM = 10 * 60_000
 """Milliseconds for which one of all daemons has the lock for sending."""
 
+ROUND = 60.0
+"""Seconds after which a look sends no further digest. A single one takes less than the rest of the
+lock."""
+
 WORK = key_of("digests")
 
 SENDER = "digest"
@@ -125,8 +129,11 @@ class SendDigests:
         now = self._now()
         if not await self._store.due(now, 1) or not await self._memory.acquire(WORK, CLAIM):
             return
+        until = self._clock.seconds() + ROUND
         try:
             for digest in await self._store.due(now, AT_ONCE):
+                if self._clock.seconds() > until:
+                    break  # the lock must not end during a digest
                 quiet = digest.settings.quiet
                 if quiet is None or not quiet.holds(now):
                     await self._send_one(digest, now)
