@@ -177,7 +177,7 @@ INVITATIONS_LIST = Operation(
     _SCOPES,
     _TAG,
     "List the invitations to a project",
-    "Those that were not used yet, without their links.",
+    "The unused invitations, without their links.",
     responses={
         200: Response("The invitations.", [json_body("invitations", Invitations)]),
         404: _MISSING,
@@ -205,7 +205,7 @@ INVITATION_REVOKE = Operation(
     _SCOPES,
     _TAG,
     "Revoke an invitation",
-    "Its link lets nobody join any more.",
+    "The link is refused from then on.",
     responses={
         200: Response("It is revoked.", [json_body("invitation revoked", RevokedInvitation)]),
         404: not_found("invitation"),
