@@ -72,9 +72,11 @@ def _hash_of(address: str) -> str:
 def _headers(mail: InboundMail, received: ReceivedMail) -> list[tuple[str, str]]:
     """Return the header fields, with those of the checks on top."""
     verdicts = mail.verdicts
+    spf = received_spf(mail, mail.recipients[0] if mail.recipients else "")
     return [
         ("Return-Path", f"<{mail.envelope_sender}>"),
-        ("Received-SPF", received_spf(mail, mail.recipients[0] if mail.recipients else "")),
+        # Postmark writes the result with a capital letter.
+        ("Received-SPF", spf[:1].upper() + spf[1:]),
         ("X-Spam-Status", "Yes" if verdicts.is_spam else "No"),
         ("X-Spam-Score", f"{verdicts.spam_score:g}"),
         *(

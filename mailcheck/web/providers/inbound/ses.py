@@ -184,7 +184,7 @@ def add_trace(mail: InboundMail) -> bytes:
         ("Received", received_from(mail, by, message_id_of(mail))),
         ("X-SES-Spam-Verdict", "FAIL" if verdicts.is_spam else "PASS"),
         ("X-SES-Virus-Verdict", "PASS"),
-        ("Received-SPF", received_spf(mail, "amazonses.com").lower()),
+        ("Received-SPF", received_spf(mail, "amazonses.com")),
         ("Authentication-Results", results),
     )
 

@@ -42,10 +42,10 @@ SPF_COMMENTS = {
 
 
 def received_spf(mail: InboundMail, receiver: str) -> str:
-    """Return the value of a field Received-SPF, with the result capitalised (RFC 7208 9.1)."""
+    """Return the value of a field Received-SPF (RFC 7208 9.1)."""
     result = mail.verdicts.spf.value
     comment = SPF_COMMENTS.get(result, "no result")
     return (
-        f"{result.capitalize()} ({comment}) identity=mailfrom; client-ip={mail.client_ip};"
+        f"{result} ({comment}) identity=mailfrom; client-ip={mail.client_ip};"
         f" helo={mail.helo_name}; envelope-from={mail.envelope_sender}; receiver={receiver}"
     )
