@@ -19,8 +19,10 @@ from msgspec.structs import replace
 from mailcheck.assembly.doors.compatible import FACADES
 from mailcheck.assembly.doors.pages import build_pages
 from mailcheck.assembly.doors.rest import build_routes
+from mailcheck.core.rights import Rights, Scope
 from mailcheck.web.api.description import ApiDescription
 from tests.attacks.strangers import DOMAIN, Target
+from tests.house import run
 from tests.web.compatible import mailosaur, mailslurp
 from tests.web.provider_requests import headers_for, is_form, sample
 from tests.web.raw_http import RawHttp, request
@@ -205,6 +207,8 @@ class ExtremeTarget(Target):
             return Sampled(kind, name, {"limit": "1", "after": "x"}, {}, body, is_form(name))
         if name.startswith(("/mailosaur/", "/mailslurp/")):
             return self._facade(kind, name)
+        if name.startswith("/scim/"):
+            return self._scim(kind, name)
         if name in ("/mcp", "/mcp/"):
             call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x"}}
             headers = {
@@ -232,6 +236,30 @@ class ExtremeTarget(Target):
         content = described.get("requestBody", {}).get("content", {}).get("application/json", {})
         headers = {"X-API-Key": self.house.key, "Content-Type": "application/json"}
         return Sampled(method, name, query, needed, content.get("example"), headers=headers)
+
+    @cached_property
+    def _directory_key(self) -> str:
+        """A key of the operator, which a directory has."""
+        rights = Rights(frozenset({Scope.OPERATOR}))
+        accounts = run(self.house.assembly.accounts.keep.accounts())
+        operator = next(account for account in accounts if account.is_operator)
+        return self.house.issue_key(operator, rights=rights)
+
+    def _scim(self, method: str, name: str) -> Sampled:
+        query = {"filter": 'userName eq "x"', "startIndex": "1", "count": "2"}
+        query |= {"attributes": "userName", "excludedAttributes": "emails.value"}
+        body: Any = None
+        if method == "PATCH":
+            path = 'emails[type eq "work"].value'
+            body = {"Operations": [{"op": "replace", "path": path, "value": "a@b.example"}]}
+        elif name.endswith(".search"):
+            body = {**query, "startIndex": 1, "count": 2}
+        elif method in ("POST", "PUT"):
+            body = {"userName": "x", "displayName": "x", "externalId": "x", "active": True}
+            body |= {"name": {"givenName": "x"}, "emails": [{"value": "a@b.example"}]}
+            body |= {"members": [{"value": "x"}]}
+        headers = {"X-API-Key": self._directory_key, "Content-Type": "application/scim+json"}
+        return Sampled(method, name, query, {}, body, headers=headers)
 
     def _facade(self, method: str, name: str) -> Sampled:
         given: dict[str, Any] = {"server": "abcd1234", "inboxId": "abcd1234", "name": "x"}

@@ -62,7 +62,7 @@ WITHOUT_STREAMS = {
 """The ports on which no client has a stream, with the reasons."""
 
 DOORS_WITH_STREAMS = {"mcp", "mailosaur", "mailslurp"}
-DOORS_WITHOUT_STREAMS = {"providers", ".well-known", "token", "register", "revoke"}
+DOORS_WITHOUT_STREAMS = {"providers", "scim", ".well-known", "token", "register", "revoke"}
 """The doors of the HTTP site beside REST and pages, which answer at once or not."""
 
 PORTS = {
@@ -80,6 +80,11 @@ PORTS = {
 ENDS_NOTHING = {
     Action.ACCOUNT_CREATED,
     Action.ACCOUNT_RENAMED,
+    Action.ACCOUNT_ADOPTED,
+    Action.ACCOUNT_CHANGED,
+    Action.GROUP_CREATED,
+    Action.GROUP_CHANGED,
+    Action.GROUP_DELETED,
     Action.ACCOUNT_ENABLED,
     Action.OPERATOR_CHANGED,
     Action.LIMITS_CHANGED,

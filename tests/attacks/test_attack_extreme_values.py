@@ -25,6 +25,7 @@ DOORS = {
     "Mailosaur": r"\w+ /mailosaur",
     "MailSlurp": r"\w+ /mailslurp",
     "providers": r"\w+ /providers",
+    "SCIM": r"\w+ /scim",
     "open listener": "open ",
     "MCP": r"\w+ /mcp|tool ",
     "OAuth": r"\w+ /(token|register|revoke|authorize|\.well-known)",
