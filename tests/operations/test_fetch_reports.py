@@ -13,6 +13,7 @@ from mailcheck.core.domains.report_mailboxes import (
     ReportMailbox,
     TokenGrant,
 )
+from mailcheck.core.errors import ExpectedFailure, Overloaded
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import MINUTE, SECOND
 from mailcheck.engines.database import call_immediately
@@ -117,6 +118,7 @@ class World:
         self.mailbox = Mailbox({uid: b"report %d" % uid for uid in range(1, 6)})
         self.endpoint = Endpoint()
         self.imported: list[bytes] = []
+        self.refusal: ExpectedFailure | None = None
         self.accounts = {"shop": AccountId("shop")}
         self.configured = mailbox
         self.daemons = [self.daemon("one")]
@@ -126,6 +128,8 @@ class World:
 
         async def import_mails(account: AccountId, mails: Sequence[bytes]) -> list[ImportedMail]:
             self.mailbox.steps.append(f"import {len(mails)}")
+            if self.refusal is not None:
+                raise self.refusal
             found = []
             for mail in mails:
                 is_new = mail not in self.imported
@@ -251,6 +255,18 @@ def _passed(world: World) -> int:
     return round((world.clock.seconds() - TEST_START) * SECOND)
 
 
+def test_reports_that_cannot_be_stored() -> None:
+    """A store that is full for now is a problem of the mailbox, which is read again later."""
+    world = World()
+    world.mailbox.mails |= {6: b"report 6"}
+    world.refusal = Overloaded("other imports are in progress")
+    assert world.poll(10 * MINUTE) == ["open after 5", "import 1", "close"]
+    problem = "The reports could not be stored: other imports are in progress."
+    assert (world.state.problem, world.state.last_uid) == (problem, 5)
+    world.refusal = None
+    assert world.poll(5 * MINUTE) == ["open after 5", "import 1", "mark 6", "close"]
+
+
 def test_a_changed_configuration_is_tried_at_once() -> None:
     """After a reload with another password, a mailbox that fails is tried again at once."""
     world = World()
@@ -297,6 +313,8 @@ def test_a_token_that_ends_during_a_session() -> None:
     world.mailbox.failures = [("fetch 6", ended)]
     world.poll(10 * MINUTE)
     assert world.mailbox.tokens[-2:] == ["access 1", "access 2"]
+    used = [form["refresh_token"] for form in world.endpoint.forms]
+    assert used == ["first", "refresh 1"]
     assert (world.state.last_uid, world.state.problem) == (6, "")
     world.mailbox.failures = [("open", ended)] * 5
     world.poll(10 * MINUTE)

@@ -115,7 +115,9 @@ def digest_token(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()[:20]
 
 
-def token_to_use(grant: TokenGrant, state: MailboxState) -> str:
+def token_to_use(grant: TokenGrant, state: MailboxState | None) -> str:
     """Return the refresh token to use: the newest that replaces the configured one."""
+    if state is None:
+        return grant.refresh_token
     is_of_it = state.refresh_origin == digest_token(grant.refresh_token)
     return state.refresh_token if state.refresh_token and is_of_it else grant.refresh_token

@@ -22,6 +22,7 @@ from mailcheck.core.domains.report_mailboxes import (
     digest_token,
     token_to_use,
 )
+from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import MINUTE, Instant
 from mailcheck.operations.queue_worker import QueueWorker
@@ -84,9 +85,7 @@ class AccessTokens:
         self._clock = clock
         self._held: dict[ReportMailbox, _Access] = {}
 
-    async def get(
-        self, mailbox: ReportMailbox, state: MailboxState, *, is_new: bool = False
-    ) -> str:
+    async def get(self, mailbox: ReportMailbox, *, is_new: bool = False) -> str:
         """Return an access token, or an empty string for a mailbox with a password.
 
         :param is_new: an earlier token does not work any more.
@@ -99,7 +98,9 @@ class AccessTokens:
         if held is not None and not is_new and held.ends_at - MARGIN > self._clock.seconds():
             return held.token
         form = {"client_id": grant.client_id, "grant_type": "client_credentials"}
-        refresh = token_to_use(grant, state)
+        # Read now, since an earlier answer may have replaced it.
+        states = await self._store.states([mailbox.id])
+        refresh = token_to_use(grant, states.get(mailbox.id))
         if refresh:
             form |= {"grant_type": "refresh_token", "refresh_token": refresh}
         form |= {"client_secret": grant.client_secret} if grant.client_secret else {}
@@ -120,7 +121,7 @@ class AccessTokens:
             raise MailboxFailed("The answer of the token endpoint has no access token.")
         if isinstance(replacement, str) and replacement not in ("", refresh):
             origin = digest_token(grant.refresh_token)
-            await self._store.keep_token(state.id, replacement, origin)
+            await self._store.keep_token(mailbox.id, replacement, origin)
         life = answer.get("expires_in")
         seconds = int(life) if isinstance(life, int | float | str) and _is_number(life) else 0
         seconds = max(SHORTEST_LIFE, seconds or USUAL_LIFE)
@@ -141,6 +142,7 @@ class ClaimedMailbox(Struct, frozen=True):
 
     mailbox: ReportMailbox
     state: MailboxState
+    opener: MailboxOpener
 
     @property
     def id(self) -> str:
@@ -209,7 +211,7 @@ class FetchReports(QueueWorker[str, ClaimedMailbox]):
     async def claim(self, limit: int) -> Sequence[ClaimedMailbox]:
         """Claim mailboxes that are due."""
         claimed: list[ClaimedMailbox] = []
-        for mailbox in self._openers:
+        for mailbox, opener in tuple(self._openers.items()):
             if len(claimed) == limit:
                 break
             if mailbox.id in self._under_way:
@@ -220,7 +222,7 @@ class FetchReports(QueueWorker[str, ClaimedMailbox]):
                 mailbox.id, self._holder, self._now(), LEASE, is_hurried=is_hurried
             )
             if state is not None:
-                claimed.append(ClaimedMailbox(mailbox, state))
+                claimed.append(ClaimedMailbox(mailbox, state, opener))
         return claimed
 
     async def release(self, *, is_attempt: bool) -> None:
@@ -240,6 +242,8 @@ class FetchReports(QueueWorker[str, ClaimedMailbox]):
             self._log.info("another daemon reads {mailbox}", mailbox=mailbox.name)
         except MailboxFailed as failure:
             await self._put_off(job, failure)
+        except ExpectedFailure as failure:
+            await self._put_off(job, MailboxFailed(f"The reports could not be stored: {failure}."))
         else:
             now = self._now()
             if state.problem:
@@ -270,7 +274,7 @@ class FetchReports(QueueWorker[str, ClaimedMailbox]):
         :raises _ClaimLost: another daemon reads it now.
         """
         reading = _Reading(Place(job.state.uid_validity, job.state.last_uid))
-        token, is_renewed = await self._tokens.get(job.mailbox, job.state), False
+        token, is_renewed = await self._tokens.get(job.mailbox), False
         while True:
             reading.has_progress = False
             try:
@@ -283,13 +287,13 @@ class FetchReports(QueueWorker[str, ClaimedMailbox]):
                 elif not (is_lost and reading.has_progress):
                     raise
             if has_ended:
-                token = await self._tokens.get(job.mailbox, job.state, is_new=True)
+                token = await self._tokens.get(job.mailbox, is_new=True)
 
     async def _read(
         self, job: ClaimedMailbox, account_id: AccountId, token: str, reading: "_Reading"
     ) -> None:
         """Read the mails after a place over one connection."""
-        opened = await self._openers[job.mailbox].open(token, reading.place)
+        opened = await job.opener.open(token, reading.place)
         limit = max(FEWEST_MAILS, BATCH_MAILS >> min(job.state.failures, 5))
         try:
             while (batch := await opened.next_batch(limit)) is not None:
