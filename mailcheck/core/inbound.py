@@ -340,8 +340,8 @@ class InboundDelivery(Struct, frozen=True):
     taken_at: Instant | None = None
 
 
-MOST_HEADERS_KEPT = 100
-"""Maximum number of headers of an answer that are stored with an attempt."""
+MOST_HEADERS_KEPT = 8_192
+"""Maximum number of characters of all headers of an answer that are stored with an attempt."""
 
 LONGEST_HEADER_KEPT = 2_048
 """Maximum number of characters of a header that are stored with an attempt."""

@@ -171,7 +171,13 @@ def _headers_of(response: IResponse) -> tuple[tuple[str, str], ...]:
         for name, values in response.headers.getAllRawHeaders()
         for value in values
     )
-    return tuple(found)[:MOST_HEADERS_KEPT]
+    kept, room = [], MOST_HEADERS_KEPT
+    for name, value in found:
+        room -= len(name) + len(value)
+        if room < 0:
+            break
+        kept.append((name, value))
+    return tuple(kept)
 
 
 @implementer(IBodyProducer)

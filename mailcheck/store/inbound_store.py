@@ -61,10 +61,11 @@ answer delays the mail of its own account only."""
 
 
 class InboundJob(Struct, frozen=True):
-    """A claimed delivery and its route."""
+    """A claimed delivery and its route. ``size`` is that of its mail, in octets."""
 
     delivery: InboundDelivery
     route: InboundRoute
+    size: int = 0
 
     @property
     def id(self) -> InboundDeliveryId:
@@ -150,7 +151,8 @@ _WAITING = f"""
             ORDER BY CASE WHEN {_HAS_NO_LEASE} THEN 1 ELSE 0 END, due_at, inbound_delivery.id
         ) AS turn
         FROM inbound_delivery JOIN inbound_route ON inbound_route.id = route_id
-        WHERE due_at <= ? AND (mail_id IS NULL OR is_confirmed = 1)
+        JOIN account ON account.id = inbound_delivery.account_id
+        WHERE due_at <= ? AND (mail_id IS NULL OR is_confirmed = 1) AND disabled_at IS NULL
     ) AS waiting WHERE {_HAS_NO_LEASE} AND turn <= {OF_ACCOUNT}
     ORDER BY turn, due_at, id LIMIT ?
 """
@@ -161,7 +163,8 @@ _CLAIM = f"""
 """
 
 _JOB = f"""
-    SELECT {_DELIVERY} FROM inbound_delivery WHERE id = ?
+    SELECT {_DELIVERY}, inbound_mail.size FROM inbound_delivery
+    LEFT JOIN inbound_mail ON inbound_mail.id = mail_id WHERE inbound_delivery.id = ?
 """
 
 _NEXT_DUE = """
@@ -571,7 +574,7 @@ class InboundStore(Store):
         for delivery_id in claimed:
             (row,) = transaction.rows(_JOB, (delivery_id,))
             (route,) = transaction.rows(f"{_ROUTES} WHERE inbound_route.id = ?", (row.route_id,))
-            jobs.append(InboundJob(_delivery_of(row, offset), _route_of(route)))
+            jobs.append(InboundJob(_delivery_of(row, offset), _route_of(route), row.size or 0))
         (next_due,) = transaction.rows(_NEXT_DUE, (shared_now,))
         wait = None if next_due.due_at is None else max(0, next_due.due_at - shared_now)
         return ClaimedJobs(tuple(jobs), wait)
@@ -696,8 +699,10 @@ class InboundStore(Store):
         wanted: InboundFilter,
         limit: int,
         offset: int = 0,
+        *,
+        has_attempts: bool = True,
     ) -> list[ListedDelivery]:
-        """Return deliveries with their last attempts, newest first."""
+        """Return deliveries, newest first, with their last attempts if ``has_attempts``."""
         conditions, values = _conditions(wanted)
         rows = transaction.rows(
             f"{_DELIVERIES.format(conditions=conditions)} "
@@ -708,11 +713,13 @@ class InboundStore(Store):
         found = []
         for row in rows:
             header = None if row.subject is None else value_of(HeaderSummary, row)
-            last = transaction.row(
-                f"{_ATTEMPTS.format(conditions='AND inbound_attempt.delivery_id = ?')} "
-                "ORDER BY number DESC LIMIT 1",
-                (account_id, row.id),
-            )
+            last = None
+            if has_attempts:
+                last = transaction.row(
+                    f"{_ATTEMPTS.format(conditions='AND inbound_attempt.delivery_id = ?')} "
+                    "ORDER BY number DESC LIMIT 1",
+                    (account_id, row.id),
+                )
             found.append(
                 ListedDelivery(
                     _delivery_of(row, clock_offset),

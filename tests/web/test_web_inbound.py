@@ -50,6 +50,23 @@ def test_a_secret_is_shown_once(house: House) -> None:
     assert house.get(one).status == 404
 
 
+def test_a_password_stays_with_its_application(house: House) -> None:
+    """A URL of another host gets neither user nor password, unless they are sent as well."""
+    route = post(house, ROUTES, **{**ROUTE, "format": "rails"}, user="u", password="hidden").json
+    one = f"{ROUTES}/{route['id']}"
+
+    def sent(**change: Any) -> str:
+        house.ask("PATCH", one, data=json.dumps(change).encode()).answer()
+        post(house, f"{one}/messages", text="Hi")
+        return dict(house.receivers.inbound[-1].headers).get("Authorization", "")
+
+    own = sent(url=f"{URL}/other")
+    assert own.startswith("Basic ")
+    assert sent(url="http://elsewhere.example/in") != own
+    assert house.get(one).json["user"] == ""
+    assert sent(url=URL, user="u", password="hidden") == own
+
+
 @rows(
     ({}, "to"),
     ({**ROUTE, "to": "nobody"}, "to"),

@@ -61,8 +61,9 @@ INBOUND_RENEWAL = 5.0
 PATIENCE = 60.0
 """Seconds that a large mail waits for its turn, before it is claimed again."""
 
-SMALL = 65_536
-"""Maximum octets of a mail whose request is written without a worker, in a few milliseconds."""
+SMALL = 8_192
+"""Maximum octets of a mail whose request is written without a worker: a few milliseconds, and at
+most some 25 for a hostile one."""
 
 HIDDEN = "(not stored)"
 """What is stored in place of credentials."""
@@ -205,14 +206,13 @@ class DeliverInbound(QueueWorker[InboundDeliveryId, InboundJob]):
         if job.delivery.mail_id is None:
             await self._open(job, provider)
             return
-        if stored is None:
-            stored = await self._store.find_mail(job.route.account_id, job.delivery.mail_id)
-        if stored is None:
-            return  # deleted meanwhile
-        size = len(stored.mail.raw_message)
-        place = self._large.held(job.route.account_id, PATIENCE) if size >= LARGE else nullcontext()
+        is_large = job.size >= LARGE
+        place = self._large.held(job.route.account_id, PATIENCE) if is_large else nullcontext()
         async with place:
-            await self._send(job, provider, stored)
+            if stored is None:
+                stored = await self._store.find_mail(job.route.account_id, job.delivery.mail_id)
+            if stored is not None:  # otherwise it was deleted meanwhile
+                await self._send(job, provider, stored)
 
     async def _open(self, job: InboundJob, provider: InboundProvider) -> None:
         """Make the request that the application has to confirm before the first mail."""

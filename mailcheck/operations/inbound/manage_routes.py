@@ -139,11 +139,16 @@ class ManageRoutes:
     ) -> InboundRoute:
         """Change the given settings of a route. Mails that wait are sent with the new ones.
 
+        User and password go to the application that they were given for: a new host or port removes
+        them, unless they are given as well.
+
         :raises InboundRouteNotFound: the account has no route with this id.
         :raises InvalidParameter: a setting is invalid, or the account may not send to the URL.
         """
         route = await self.show(account_id, route_id)
         columns = await self._columns(account_id, route.format, settings)
+        if _place_of(str(columns.get("url", route.url))) != _place_of(route.url):
+            columns = {"user_name": "", "password": "", **columns}
         changed = _found(await self._store.change_route(account_id, route.id, columns))
         self._changes.publish(account_id)
         await self._audit.note(Action.ROUTE_CHANGED, account_id, by, _describe(changed))
@@ -317,6 +322,12 @@ def _found(route: InboundRoute | None) -> InboundRoute:
 
 def _missing() -> InboundRouteNotFound:
     return InboundRouteNotFound("there is no such route: the id is wrong or it was deleted")
+
+
+def _place_of(url: str) -> tuple[str, str]:
+    """Return scheme, host and port of a URL."""
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc.casefold()
 
 
 def _describe(route: InboundRoute) -> str:

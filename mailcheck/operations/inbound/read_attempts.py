@@ -73,7 +73,9 @@ class ReadInbound:
         self, account_id: AccountId, wanted: InboundFilter, limit: int, offset: int = 0
     ) -> AttemptPage:
         """Return a page of attempts."""
-        deliveries = tuple(await self._store.deliveries(account_id, wanted, LOOKED_AT))
+        deliveries = tuple(
+            await self._store.deliveries(account_id, wanted, LOOKED_AT, has_attempts=False)
+        )
         mails = [one.delivery for one in deliveries if one.delivery.mail_id is not None]
         taken = [one.taken_at is not None for one in mails]
         is_delivered = bool(taken) and (any if wanted.mail_id is None else all)(taken)

@@ -95,7 +95,8 @@ ROUTE_CHANGE = Operation(
     (Scope.WEBHOOKS,),
     _TAG,
     "Change a route",
-    "Mails that wait are sent with the new settings.",
+    "Mails that wait are sent with the new settings. A URL with another host or port removes user "
+    "and password, unless you send them as well.",
     responses={
         200: Response("The route.", [json_body("inbound route changed", InboundRoute)]),
         404: _MISSING,
