@@ -97,6 +97,31 @@ def test_a_heartbeat_is_met_missed_and_back(beating: Beating) -> None:
     assert sum(day["late"] for day in shown["history"]) == 1
 
 
+def test_an_alert_is_sent_within_a_minute_of_the_grace(beating: Beating) -> None:
+    """The mail about a missed beat does not wait for the pause after another alert."""
+    tell = beating.house.assembly.watches.send_alerts
+    beating.create(everyMinutes=60, graceMinutes=5)
+    beating.create("relay", everyMinutes=61, graceMinutes=5)
+    assert beating.look(65 * MINUTE)["state"] == "new"
+
+    def subjects() -> list[str]:
+        run(tell.send_pending())
+        found = beating.ask("GET", "/inbox/messages?tag=watch-alerts")["messages"]
+        return [mail["subject"].partition(":")[0] for mail in found]
+
+    assert subjects() == []
+    for _ in range(6):
+        beating.house.pass_time(5)
+        run(beating.runner.poll())
+        subjects()
+    assert subjects() == ["backup"]
+    for _ in range(14):
+        beating.house.pass_time(5)
+        run(beating.runner.poll())
+        subjects()
+    assert subjects() == ["relay", "backup"]
+
+
 def test_a_worse_beat_raises_an_alert(beating: Beating) -> None:
     """A record that is gone is told by the next beat: SPF and the score, and their return."""
     address = beating.create(everyMinutes=60)

@@ -384,7 +384,23 @@ QUIET_TIME = FieldType(
 )
 
 
-class WatchChoice(Request, frozen=True, kw_only=True):
+class AlertChoice(Request, frozen=True, kw_only=True):
+    """When and to whom alerts are sent; of watches and of heartbeats."""
+
+    quiet: Annotated[
+        Annotated[QuietTime | None, QUIET_TIME] | UnsetType,
+        Description("time of day (UTC) without alerts, like 22:00-06:00; empty: none"),
+    ] = UNSET
+    is_paused: Annotated[Annotated[bool, FLAG] | UnsetType, Description()] = field(
+        name="paused", default=UNSET
+    )
+    alert_to: Annotated[
+        tuple[Annotated[str, LONG_TEXT], ...] | UnsetType,
+        Description(ALERT_TO_TEXT, at_most=MOST_RECEIVERS),
+    ] = UNSET
+
+
+class WatchChoice(AlertChoice, frozen=True, kw_only=True):
     """The settings of a watch that its owner can change."""
 
     example: ClassVar = '{"everyMinutes": 15, "quiet": "22:00-06:00"}'
@@ -400,17 +416,6 @@ class WatchChoice(Request, frozen=True, kw_only=True):
     addresses: Annotated[
         tuple[Annotated[str, LONG_TEXT], ...] | UnsetType,
         Description("IP addresses that the domain sends from", at_most=MAX_ADDRESSES),
-    ] = UNSET
-    quiet: Annotated[
-        Annotated[QuietTime | None, QUIET_TIME] | UnsetType,
-        Description("time of day (UTC) without alerts, like 22:00-06:00; empty: none"),
-    ] = UNSET
-    is_paused: Annotated[Annotated[bool, FLAG] | UnsetType, Description()] = field(
-        name="paused", default=UNSET
-    )
-    alert_to: Annotated[
-        tuple[Annotated[str, LONG_TEXT], ...] | UnsetType,
-        Description(ALERT_TO_TEXT, at_most=MOST_RECEIVERS),
     ] = UNSET
 
     def changed(self, settings: WatchSettings) -> WatchSettings:

@@ -2,12 +2,12 @@
 
 from typing import Annotated, ClassVar
 
-from msgspec import UNSET, UnsetType, field
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from mailcheck.api.requests.checks import QUIET_TIME
-from mailcheck.api.requests.fields import FLAG, LONG_TEXT, TEXT, required_text
-from mailcheck.api.requests.parsing import Description, FieldType, Request
+from mailcheck.api.requests.checks import AlertChoice
+from mailcheck.api.requests.fields import TEXT, required_text
+from mailcheck.api.requests.parsing import Description, FieldType
 from mailcheck.core.domains.heartbeats import (
     DAY_NAMES,
     DEFAULT_GRACE,
@@ -24,14 +24,11 @@ from mailcheck.core.domains.heartbeats import (
 )
 from mailcheck.core.domains.watches import (
     CLOCK_PATTERN,
-    MOST_RECEIVERS,
-    QuietTime,
     WatchSettings,
     parse_time_of_day,
 )
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import MINUTE
-from mailcheck.core.webhooks import ALERT_TO_TEXT
 
 
 def _minutes(shortest: int, longest: int) -> FieldType:
@@ -46,7 +43,7 @@ ZONE = required_text(64)
 DAY_OF_WEEK = FieldType({"type": "string", "enum": list(DAY_NAMES)})
 
 
-class HeartbeatChoice(Request, frozen=True, kw_only=True):
+class HeartbeatChoice(AlertChoice, frozen=True, kw_only=True):
     """The settings of a heartbeat that its owner can change."""
 
     example: ClassVar = '{"at": "06:00", "timeZone": "Europe/Berlin", "graceMinutes": 30}'
@@ -81,17 +78,6 @@ class HeartbeatChoice(Request, frozen=True, kw_only=True):
     signed_by: Annotated[
         Annotated[str, TEXT] | UnsetType,
         Description("domain whose valid DKIM signature a mail must have to count; empty: none"),
-    ] = UNSET
-    quiet: Annotated[
-        Annotated[QuietTime | None, QUIET_TIME] | UnsetType,
-        Description("time of day (UTC) without alerts, like 22:00-06:00; empty: none"),
-    ] = UNSET
-    is_paused: Annotated[Annotated[bool, FLAG] | UnsetType, Description()] = field(
-        name="paused", default=UNSET
-    )
-    alert_to: Annotated[
-        tuple[Annotated[str, LONG_TEXT], ...] | UnsetType,
-        Description(ALERT_TO_TEXT, at_most=MOST_RECEIVERS),
     ] = UNSET
 
     def changed(self, settings: WatchSettings) -> WatchSettings:
