@@ -707,8 +707,9 @@ def write_inbound_formats() -> str:
         for name, row in rows.items()
     ]
     words = (
-        "What an application gets from a route of each format, and what its answers cause."
-        " A status from 200 to 299 ends a delivery. All statuses are retried that are not in the"
+        "The requests that an application gets from a route of each format, and the effect of its"
+        " answers. A status from 200 to 299 ends a delivery. All statuses are retried that are not"
+        " in the"
         " column *Final*, and so is a missing answer. The schedule is that of the provider, divided"
         " by the `speed` of the route. Resend, SNS, Mailtrap and Rails document their time-outs;"
         " the others are ours. [Test an application that receives mail]"

@@ -259,7 +259,8 @@ def format_rows(base: str) -> Mapping[InboundFormat, FormatRow]:
                 (
                     "The first request is a `SubscriptionConfirmation`. No mail is sent before the"
                     " application has got its `SubscribeURL`, or has called ConfirmSubscription at"
-                    " `/providers/sns`."
+                    " `/providers/sns`. The libraries of AWS call it if its URL is in the variable"
+                    " `AWS_ENDPOINT_URL_SNS`."
                 ),
                 (
                     "The key of the signature is ours, and its certificate is at"
@@ -312,6 +313,10 @@ def format_rows(base: str) -> Mapping[InboundFormat, FormatRow]:
                 "Each recipient gets a request, as from a mail server that pipes mail to Rails.",
                 "`Return-Path`, `X-Original-To`, `Delivered-To` and `Received` are put on top.",
                 "The schedule is that of Postfix, for eight hours instead of five days.",
+                (
+                    "The other ingresses of Rails take the formats `sendgrid-raw`, `mailgun-mime`"
+                    " and `postmark`."
+                ),
             ),
         ),
         InboundFormat.SMTP: FormatRow(
