@@ -360,8 +360,9 @@ def write_scopes(house: House) -> str:
         for scope, text in SCOPE_TEXTS.items()
     ]
     words = (
-        "A key without limits has all scopes. A route or tool that is in several rows needs all of"
-        f" these scopes. The submission port needs `{Scope.INBOX_WRITE}`."
+        f"A key without scopes has all but `{Scope.PROJECT_ADMIN}` and `{Scope.OPERATOR}`. A route "
+        "or tool that is in several rows needs all of these scopes."
+        f" The submission port needs `{Scope.INBOX_WRITE}`."
         " [Limit an API key](../how-to/limit-an-api-key.md) says how to issue a limited key.\n"
     )
     rows = table(("Scope", "Permits to", "Routes", "Tools"), permitted)

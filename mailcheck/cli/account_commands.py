@@ -356,7 +356,8 @@ def add_key_commands(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="scopes",
         choices=[str(scope) for scope in Scope],
-        help="allow only this area (repeat it for more); without it, the key has all rights",
+        help="allow only this area (repeat it for more); without it, the key has all areas but "
+        "project:admin and operator",
     )
     issue.add_argument(
         "--tag",
