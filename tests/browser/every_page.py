@@ -426,7 +426,8 @@ def _fill_programs(filled: Filled, watched: Watched) -> None:
     page = watched.page
 
     def create_key(page: Page) -> None:
-        page.get_by_label("Name").fill("a rather long name of a key, for a program of ours")
+        name = "a rather long name of a key, for a program of ours"
+        page.get_by_label("Name", exact=True).fill(name)
         page.get_by_role("button", name="Create key").click()
 
     def create_webhook(page: Page) -> None:

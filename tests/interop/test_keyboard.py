@@ -116,7 +116,7 @@ def test_a_key_is_created_and_revoked(watched: Watched, page: Page) -> None:
     press(page, page.locator("summary", has_text="Limit what the key may do"))
     press(page, page.get_by_label("inbox:read"), "Space")
     watched.go("/keys")
-    enter(page, page.get_by_label("Name"), "typed")
+    enter(page, page.get_by_label("Name", exact=True), "typed")
     press(page, page.locator("summary", has_text="pytest"))
     follow(page, page.get_by_role("link", name="I have copied it"))
     press(page, page.locator("summary", has_text="Revoke typed"))
