@@ -92,7 +92,7 @@ class Provisioning:
         self._require_user(draft)
         account = Account(
             id=AccountId(new_short_id(self._random_bytes)),
-            name=draft.user_name,
+            name=draft.user_name.strip(),
             mailbox_name=new_mailbox_name(self._random_bytes),
             is_operator=False,
             created_at=self._now(),

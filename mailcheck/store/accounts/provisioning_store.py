@@ -170,7 +170,7 @@ class ProvisioningStore(Store):
             refused = rename_account(
                 transaction,
                 account_id,
-                draft.user_name,
+                draft.user_name.strip(),
                 entry.followed_by(1, Action.ACCOUNT_RENAMED, account_id, f"was {row.name}"),
             )
         if refused is not None:
