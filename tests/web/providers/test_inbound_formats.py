@@ -5,6 +5,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from email import message_from_bytes
 from email.policy import HTTP
 from typing import Any
@@ -52,6 +53,7 @@ from mailcheck.operations.inbox.webhooks.event_signatures import (
 )
 from mailcheck.web.providers.inbound import brevo, ses, sns_key
 from mailcheck.web.providers.inbound.catalogue import format_rows, inbound_providers
+from mailcheck.web.providers.inbound.forms import write_multipart
 from mailcheck.web.providers.inbound.received import ReceivedMail
 
 BASE = "http://mailcheck.example/providers"
@@ -430,6 +432,37 @@ def test_known_signatures() -> None:
     assert sign_body_with_hmac("mt-secret-for-tests", body) == (
         "fd960d3d3cd30b079addf658997c6de6dd8f918d97fae2b25326c2c616a2f06e"
     )
+
+
+def test_known_verifications() -> None:
+    """What the tests verify is what the libraries of Svix and SendGrid sign."""
+    at = datetime.fromtimestamp(AT // 1000, UTC)
+    signature = Webhook(SECRET).sign(
+        "msg_test1", at, '{"type":"email.received","data":{"email_id":"e1"}}'
+    )
+    assert signature == "v1,VRM0jCEPafOL9vuO5vskMGCi86u5wzAgZs/qgx4Kuck="
+    body = b"\r\n".join(
+        (
+            b"--xYzZY",
+            b'Content-Disposition: form-data; name="subject"',
+            b"",
+            b"Hi",
+            b"--xYzZY--",
+            b"",
+        )
+    )
+    key = load_der_public_key(
+        base64.b64decode(
+            "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEPteijsZI7c5dW34lL2sqr7tEg1EUoks8qo9xD2SZO8JXEaNM3JI"
+            "pCAtjnwmXf+t8qR7M4WSb/qithccrIGrefg=="
+        )
+    )
+    assert isinstance(key, EllipticCurvePublicKey)
+    known = base64.b64decode(
+        "MEQCIF0qX0MHtCPLiD3KzMLt0fNPjd8V0V8Z4JfnOPnAZfaaAiA031XK2ogYT7/J/R9fNxazKmQ454d4hbJU0awPGwu4Ww=="
+    )
+    key.verify(known, b"1795944000" + body, ECDSA(SHA256()))
+    assert write_multipart([("subject", "Hi")], (), "xYzZY")[1] == body
 
 
 def verify_sendgrid(request: InboundRequest) -> None:
