@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from mailcheck.checks.content.header import summarize_header
+from mailcheck.core.audit import AuditEntry
 from mailcheck.core.content import HeaderSummary
 from mailcheck.core.errors import InboundQueueFull, TooManyRoutes
 from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
@@ -38,6 +39,7 @@ from mailcheck.core.instants import Instant
 from mailcheck.core.messages import Delivery, Envelope, Session
 from mailcheck.ports.engine import Row, Transaction, Value
 from mailcheck.ports.workers import Lease
+from mailcheck.store.accounts.audit_store import write_entry
 from mailcheck.store.mail_delivery import delivery_row
 from mailcheck.store.messages import delete_unreferenced, lock_inboxes
 from mailcheck.store.routed_mails import add_deliveries, attempt_row, mail_row, verdicts_text
@@ -228,11 +230,12 @@ _RANKED_ATTEMPTS = """
 class InboundStore(Store):
     """Routes, mails for applications, and the attempts to deliver them."""
 
-    @inbox_write(lambda _, route, **options: (route.account_id,))
+    @inbox_write(lambda _, route, *others, **options: (route.account_id,))
     def add_route(
         self,
         transaction: Transaction,
         route: InboundRoute,
+        entry: AuditEntry,
         *,
         is_per_recipient: bool,
         opening: InboundDelivery | None,
@@ -269,6 +272,7 @@ class InboundStore(Store):
         transaction.execute(_COUNT_ROUTES, (route.account_id,))
         if opening is not None:
             add_deliveries(transaction, [(opening, "")])
+        write_entry(transaction, entry)
         return _find_route(transaction, route.account_id, route.id)
 
     @read
@@ -307,17 +311,18 @@ class InboundStore(Store):
         account_id: AccountId,
         route_id: InboundRouteId,
         changes: Mapping[str, Value],
+        entry: AuditEntry,
     ) -> InboundRoute | None:
         """Set columns of a route; return it, or `None` if there is none.
 
         :param changes: values by column: pattern, url, secret, user_name, password, speed, fault.
         """
-        if changes:
-            settings = ", ".join(f"{column} = ?" for column in changes)
-            transaction.execute(
-                f"UPDATE inbound_route SET {settings} WHERE id = ? AND account_id = ?",
-                (*changes.values(), route_id, account_id),
-            )
+        settings = ", ".join(f"{column} = ?" for column in changes)
+        if changes and transaction.execute(
+            f"UPDATE inbound_route SET {settings} WHERE id = ? AND account_id = ?",
+            (*changes.values(), route_id, account_id),
+        ):
+            write_entry(transaction, entry)
         return _find_route(transaction, account_id, route_id)
 
     @write
@@ -331,13 +336,20 @@ class InboundStore(Store):
     @frees_space
     @inbox_write(lambda _, account_id, *others: (account_id,))
     def delete_route(
-        self, transaction: Transaction, account_id: AccountId, route_id: InboundRouteId
+        self,
+        transaction: Transaction,
+        account_id: AccountId,
+        route_id: InboundRouteId,
+        entry: AuditEntry,
     ) -> bool:
         """Delete a route with its mails and attempts; return false if there is none."""
         lock_inboxes(transaction, (account_id,))
         gone = transaction.execute(
             "DELETE FROM inbound_route WHERE id = ? AND account_id = ?", (route_id, account_id)
         )
+        if not gone:
+            return False
+        write_entry(transaction, entry)
         transaction.execute(_COUNT_ROUTES, (account_id,))
         _delete_mails(
             transaction,
@@ -347,7 +359,7 @@ class InboundStore(Store):
                 (account_id,),
             ),
         )
-        return bool(gone)
+        return True
 
     @inbox_write(lambda _, mail, *others: (mail.account_id,))
     def add_mail(

@@ -64,7 +64,7 @@ async def stores(stores: Stores) -> Stores:
 
 async def added(stores: Stores, route: InboundRoute, *, each: bool = False) -> InboundRoute:
     """Add a route."""
-    kept = await stores.inbound.add_route(route, is_per_recipient=each, opening=None)
+    kept = await stores.inbound.add_route(route, noted(), is_per_recipient=each, opening=None)
     assert kept is not None
     return kept
 
@@ -123,9 +123,9 @@ async def test_a_route_is_kept_whole(stores: Stores) -> None:
     assert await stores.inbound.routes(ANN) == [one, two]
     assert await stores.inbound.accounts() == {ANN}
     changes: dict[str, Value] = {"pattern": "*", "speed": 9, "fault": None}
-    changed = await stores.inbound.change_route(ANN, one.id, changes)
+    changed = await stores.inbound.change_route(ANN, one.id, changes, noted())
     assert changed == replace(one, to="*", speed=9, fault=None)
-    assert await stores.inbound.change_route(BOB, one.id, {"speed": 1}) is None
+    assert await stores.inbound.change_route(BOB, one.id, {"speed": 1}, noted()) is None
     assert await stores.inbound.confirm_route(one.id)
     assert not await stores.inbound.confirm_route(InboundRouteId("none"))
     assert (await stores.inbound.find_any_route(one.id)) == replace(changed, is_confirmed=True)
@@ -200,9 +200,9 @@ async def test_submitted_mail_passes(stores: Stores) -> None:
 async def test_mail_without_routes_is_not_queued(stores: Stores) -> None:
     """After the last route of an account was deleted, its mail is for nobody."""
     route = await added(stores, inbound_route("one"))
-    assert not await stores.inbound.delete_route(BOB, route.id)
-    assert await stores.inbound.delete_route(ANN, route.id)
-    assert not await stores.inbound.delete_route(ANN, route.id)
+    assert not await stores.inbound.delete_route(BOB, route.id, noted())
+    assert await stores.inbound.delete_route(ANN, route.id, noted())
+    assert not await stores.inbound.delete_route(ANN, route.id, noted())
     await stores.deliveries.deliver(delivery(recipient("ann")))
     assert await claimed(stores) == []
     assert not await stores.inbound.has_pending()
@@ -305,7 +305,7 @@ async def test_mail_waits_for_the_confirmation_of_its_route(stores: Stores) -> N
     """Only the request that opens a route is due before the route is confirmed."""
     route = inbound_route("one", is_confirmed=False)
     opening = inbound_delivery("opening", route, None)
-    assert await stores.inbound.add_route(route, is_per_recipient=False, opening=opening)
+    assert await stores.inbound.add_route(route, noted(), is_per_recipient=False, opening=opening)
     await sent(stores, route, "a")
     (job,) = await claimed(stores)
     assert job.id == "opening"
@@ -331,7 +331,7 @@ async def test_a_stored_message_is_sent_again(stores: Stores) -> None:
     stored = await stores.inbound.find_mail(ANN, mail.id)
     assert stored is not None
     assert stored.mail.raw_message == received.raw_message
-    assert await stores.inbound.delete_route(ANN, route.id)
+    assert await stores.inbound.delete_route(ANN, route.id, noted())
     assert await stores.inbound.find_mail(ANN, mail.id) is None
     assert await stores.contents.raw_message(received.id) is None
 

@@ -13,6 +13,7 @@ import pytest
 import mailcheck.store
 from mailcheck.core.accounts import AccountLimits, ApiKey
 from mailcheck.core.identifiers import AccountId, KeyId
+from mailcheck.core.inbound import InboundRouteId
 from mailcheck.core.oauth.clients import Client, ClientSource
 from mailcheck.core.oauth.grants import NewTokens
 from mailcheck.core.projects import Member, Role
@@ -29,13 +30,13 @@ from mailcheck.engines.sqlite_writer import SqliteTransaction
 from mailcheck.store.accounts.account_store import session_id
 from mailcheck.store.accounts.audit_store import write_entry
 from mailcheck.store.transactions import Store, write
-from tests.engines.deliveries import NOON, account, at, noted, webhook
+from tests.engines.deliveries import NOON, account, at, inbound_route, noted, webhook
 from tests.engines.test_storage_copy import fill
 
 RIGHTS = {
     *("account", "account_password", "api_key", "dashboard_session", "invitation"),
     *("linked_identity", "member", "oauth_client", "oauth_code", "oauth_token", "passkey"),
-    *("project_invitation", "sign_in_link", "webhook"),
+    *("project_invitation", "sign_in_link", "webhook", "inbound_route"),
     *("provisioned_user", "provisioned_group", "provisioned_member", "provisioned_role"),
 }
 """The tables of people, projects, and what gives access to them."""
@@ -46,6 +47,7 @@ NO_CHANGE_OF_RIGHTS: Mapping[str, str] = {
     "PasswordStore.renew_hash": "the same password",
     "SessionStore.note_confirmation": "a time",
     "SessionStore.note_session_use": "a time",
+    "InboundStore.confirm_route": "the application confirms what the owner has made",
     "OAuthStore.add_code": "gives access when it is redeemed, which is noted",
     "OAuthStore.keep_client": "a time",
     "IdentityStore.use_link": "the session that it opens is noted",
@@ -115,13 +117,17 @@ EXAMPLES: Mapping[str, tuple[Any, ...]] = {
     "ProvisioningStore.change_group": (TEAM, GroupDraft("team", None, (BOB,)), []),
     "ProvisioningStore.delete_group": ("t", []),
     "ProvisioningStore.follow_groups": (BOBS_ROLE,),
+    "InboundStore.add_route": (inbound_route("more"),),
+    "InboundStore.change_route": (ANN, InboundRouteId("route"), {"speed": 7}),
+    "InboundStore.delete_route": (ANN, InboundRouteId("route")),
     "WebhookStore.add": (webhook("more"),),
     "WebhookStore.delete": (ANN, "ci"),
     "WebhookStore.replace_secret": (ANN, "ci", "whsec_new", at(60)),
 }
 """Arguments before the entry with which each method changes something."""
 
-OPTIONS: Mapping[str, Mapping[str, bool]] = {
+OPTIONS: Mapping[str, Mapping[str, bool | None]] = {
+    "InboundStore.add_route": {"is_per_recipient": True, "opening": None},
     "PasskeyStore.remove_spare_passkey": {"has_passwords": True},
     "PasskeyStore.require_passkey": {"is_required": True},
     "WebhookStore.add": {"is_from_now": True},

@@ -181,7 +181,7 @@ def fill(path: str) -> None:
     result_of(webhooks.note(made.id, WebhookDelivery("test_1", NOON, Attempt(), 7)))
     assert result_of(webhooks.claim("daemon", NOON, 15_000))
     inbound, route = InboundStore(engine), inbound_route("route", password="\x00", user="u")
-    result_of(inbound.add_route(route, is_per_recipient=True, opening=None))
+    result_of(inbound.add_route(route, noted(), is_per_recipient=True, opening=None))
     posted = inbound_mail("mail", raw_message=RAW)
     result_of(inbound.add_mail(posted, [inbound_delivery("inbound", route, posted)]))
     claimed = result_of(inbound.claim(Lease("daemon", at(60)), NOON, 1))

@@ -112,16 +112,15 @@ class ManageRoutes:
             fault=InboundFault(settings.fault) if settings.fault else None,
             is_confirmed=provider.open is None,
         )
-        added = await self._store.add_route(
-            route,
-            is_per_recipient=provider.is_per_recipient,
-            opening=self._opening(route) if provider.open is not None else None,
-        )
-        if added is None:
-            raise _missing()
+        with self._audit.noting(Action.ROUTE_CREATED, account_id, by, _describe(route)) as entry:
+            added = await self._store.add_route(
+                route,
+                entry,
+                is_per_recipient=provider.is_per_recipient,
+                opening=self._opening(route) if provider.open is not None else None,
+            )
         self._changes.publish(account_id)
-        await self._audit.note(Action.ROUTE_CREATED, account_id, by, _describe(added))
-        return added
+        return _found(added)
 
     async def of_account(self, account_id: AccountId) -> list[InboundRoute]:
         """List the routes of an account, oldest first."""
@@ -149,20 +148,21 @@ class ManageRoutes:
         columns = await self._columns(account_id, route.format, settings)
         if _place_of(str(columns.get("url", route.url))) != _place_of(route.url):
             columns = {"user_name": "", "password": "", **columns}
-        changed = _found(await self._store.change_route(account_id, route.id, columns))
+        described = _describe(structs.replace(route, url=str(columns.get("url", route.url))))
+        with self._audit.noting(Action.ROUTE_CHANGED, account_id, by, described) as entry:
+            changed = await self._store.change_route(account_id, route.id, columns, entry)
         self._changes.publish(account_id)
-        await self._audit.note(Action.ROUTE_CHANGED, account_id, by, _describe(changed))
-        return changed
+        return _found(changed)
 
     async def delete(self, account_id: AccountId, route_id: str, by: Actor) -> None:
         """Delete a route with its mails and attempts.
 
         :raises InboundRouteNotFound: the account has no route with this id.
         """
-        if not await self._store.delete_route(account_id, InboundRouteId(route_id)):
-            raise _missing()
+        with self._audit.noting(Action.ROUTE_DELETED, account_id, by, route_id) as entry:
+            if not await self._store.delete_route(account_id, InboundRouteId(route_id), entry):
+                raise _missing()
         self._changes.publish(account_id)
-        await self._audit.note(Action.ROUTE_DELETED, account_id, by, route_id)
 
     async def confirm(self, route_id: InboundRouteId) -> bool:
         """Let mails be sent to a route, whoever asks: the caller has proved a secret of the route.
