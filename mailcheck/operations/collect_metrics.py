@@ -220,13 +220,13 @@ def _of_reports(reported: Sequence[ReportedDomain], most: int) -> list[Metric]:
         ),
         by_domain(
             "aligned_messages",
-            "Those of them that pass DMARC.",
+            "Messages in all DMARC reports about a domain that pass DMARC.",
             lambda one: one.messages - one.failing,
             sum,
         ),
         by_domain(
             "aligned_ratio",
-            "Share of them that pass DMARC, 0 to 1.",
+            "Share of the reported messages of a domain that pass DMARC, 0 to 1.",
             lambda one: 1 - one.failing / one.messages if one.messages else None,
             min,
         ),
@@ -262,7 +262,7 @@ def _values(
 ) -> dict[Labels, float]:
     """Return the values of the first items by name, and of the others together.
 
-    What is not known has no value.
+    Unknown values are left out.
     """
     values: dict[Labels, float] = {
         (name(item),): value for item in items[:most] if (value := read(item)) is not None

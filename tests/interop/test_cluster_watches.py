@@ -4,6 +4,7 @@ of a crashed daemon move to another one.
 
 import json
 import re
+import smtplib
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -58,6 +59,14 @@ class World(Two):
     def let_it_be_due(self) -> None:
         """Let the interval end."""
         self._postgresql.run("UPDATE watch SET next_run_at = 1", self._database)
+
+    def begin_long_ago(self) -> None:
+        """Let the schedule of a heartbeat begin a day ago."""
+        sql = (
+            "UPDATE watch SET next_run_at = 1, settings = regexp_replace(settings, "
+            "'\"since\": ?[0-9]+', '\"since\":' || (next_run_at - 86400000))"
+        )
+        self._postgresql.run(sql, self._database)
 
     def let_its_lease_end(self) -> None:
         """Let the lease of the watch expire."""
@@ -125,3 +134,32 @@ def test_a_watch_is_run_by_one_and_goes_on_when_that_dies(world: World) -> None:
         assert alert["ending"]
         # The mail about the end of the problem may be delayed by the pause between two mails.
         assert told(heir).count(mail["subject"]) == 1
+
+
+def test_a_heartbeat_is_judged_by_one(world: World) -> None:
+    """A missed heartbeat has one alert and one mail, and its mail has one verdict, whichever daemon
+    receives it and whichever is asked.
+    """
+    with (
+        world.running("one") as one,
+        world.running("other", accounts_bootstrap_key=one.key) as other,
+    ):
+        made = one.post("/heartbeats", b'{"name": "backup", "everyMinutes": 60}').json
+        world.begin_long_ago()
+        for daemon in (one, other):
+            mail = daemon.get("/inbox/wait", tag="watch-alerts", after="c0", timeout=50).json
+            assert mail["subject"].startswith("backup: The heartbeat is missing")
+        with smtplib.SMTP(HOST, other.smtp_port, timeout=30) as smtp:
+            smtp.sendmail("a@good.test", [made["address"]], b"Subject: here\r\n\r\nIt runs.\r\n")
+
+        def is_back(daemon: Daemon) -> bool:
+            return bool(daemon.get("/heartbeats/backup").json["state"] == "on-time")
+
+        for daemon in (one, other):
+            daemon.wait_until(lambda daemon=daemon: is_back(daemon))  # type: ignore[misc]
+            shown = daemon.get("/heartbeats/backup").json
+            assert [beat["verdict"] for beat in shown["beats"]] == ["on-time"]
+            assert sum(day["onTime"] for day in shown["history"]) == 1
+            (alert,) = shown["alerts"]
+            assert alert["ending"]
+        assert told(one).count(mail["subject"]) == 1

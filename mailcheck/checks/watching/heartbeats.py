@@ -2,7 +2,7 @@
 
 Time passes only where it was observed. While no daemon runs, senders keep their mail and send it
 again later, so after such a gap a beat has more time (`Reception.allowance`). A clock that was
-set ahead looks like a gap. After one that was set back, the schedule is read again from now on.
+set ahead looks like a gap. After a clock was set back, the schedule is read again from now on.
 """
 
 import msgspec
@@ -91,7 +91,7 @@ class BeatsState(Struct, frozen=True):
 
     ``settled`` is when the last occurrence was due that is on time or missed, or the start.
     ``expected`` is the next one. ``misses`` counts those in a row that have not come.
-    ``score`` and ``passes`` are what later beats are compared with. ``alerts`` has the severity
+    Later beats are compared with ``score`` and ``passes``. ``alerts`` has the severity
     of each open problem. ``refused`` counts mails without the required signature since the last
     beat.
     """
@@ -172,7 +172,7 @@ class BeatsEvaluation:
 
     @property
     def days(self) -> list[DayOfBeats]:
-        """What the days get in addition."""
+        """The counts to add to the days."""
         return list(self._days.values())
 
     def wants_facts(self, beat: Beat) -> bool:
@@ -273,7 +273,7 @@ class BeatsEvaluation:
     def _came_by_another_clock(self) -> bool:
         """Return whether a mail came for the expected beat before the clock was set.
 
-        A clock that was behind has taken it for one that came too early.
+        For a clock that was behind, it came too early.
         """
         state, gap = self._state, self._reception
         return (
@@ -409,7 +409,7 @@ class BeatsEvaluation:
         self._change(settled=settled, expected=expected, **changes)
 
     def _restart(self) -> None:
-        """Begin anew with a changed schedule. What beats are compared with stays."""
+        """Begin anew with a changed schedule. The results that beats are compared with stay."""
         self._end(ARRIVAL, "The schedule of the heartbeat was changed.", self._now)
         since = self._settings.since
         self._change(

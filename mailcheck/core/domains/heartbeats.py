@@ -101,7 +101,7 @@ class Schedule(Struct, frozen=True):
 
         A time of day that does not exist, because clocks are set forward, means the same time
         before the change, so it is later by the clock. A beat counts from the other reading on,
-        since cron runs such jobs right after the change. Of a time that exists twice, the first
+        since cron runs such jobs right after the change. The first of a time that exists twice
         counts.
         """
         if self.every:
@@ -152,7 +152,7 @@ def _instant_of(moment: datetime) -> Instant:
 
 
 class HeartbeatSettings(Struct, frozen=True):
-    """What is expected of the beats; durations are in milliseconds.
+    """Expectations of the beats; durations are in milliseconds.
 
     ``slow_after`` is the time in transit from which a beat is slow; 0 for any time. A beat counts
     only with a valid DKIM signature of the domain ``signed_by``, if that is not empty.
@@ -233,7 +233,7 @@ def checked_heartbeat(settings: HeartbeatSettings) -> HeartbeatSettings:
 
 
 class BeatVerdict(Enum):
-    """What became of a mail to a heartbeat."""
+    """Verdict about a mail to a heartbeat."""
 
     ON_TIME = "on-time"
     LATE = "late"
@@ -265,7 +265,7 @@ class HeartbeatState(Enum):
 
 
 class BeatFacts(Struct, frozen=True):
-    """What the analysis of a beat has found. `None` is a result that could not be determined.
+    """Results of the analysis of a beat. `None` is a result that could not be determined.
 
     ``score`` is in tenths, and at most that if the analysis is not complete. ``seconds`` is the
     time in transit by the Received fields; ``slowest`` names the host where it waited longest.
