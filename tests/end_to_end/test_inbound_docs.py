@@ -68,3 +68,13 @@ def test_the_command_creates_a_route(daemon: Daemon, tmp_path: Path) -> None:
     url = f"http://{HOST}:{daemon.http_port}"
     said = run_in(tmp_path, daemon, "bash", "-c", f"export MAILCHECK_URL={url}; {command}")
     assert '"secret"' in said
+
+
+def test_the_commands_send_mails(daemon: Daemon, tmp_path: Path) -> None:
+    """The commands of the page create a route, and send mails that the ticket system takes."""
+    address = daemon.get("/inbox/address").json["email"]
+    with running_tickets(daemon) as place:
+        commands = code_with(GUIDE, "mailcheck inbound add")
+        commands = commands.replace(f"{HOST}:9000", place).replace("you@mailcheck.example", address)
+        path = f"PATH={Path(sys.executable).parent}:$PATH"
+        run_in(tmp_path, daemon, "bash", "-e", "-c", f"{path}\n{commands}")
