@@ -123,7 +123,7 @@ REPORT = Cost(rows=3, octets=65536, questions=30, analysis=1, large=1)
 """Reports of receivers: read by one process, one report at a time; their rows are counted for an
 account."""
 
-IMPORT = Cost(rows=600_000, octets=512 * 1024 * 1024, imports=20_000)
+IMPORT = Cost(rows=600_000, octets=2**29, imports=20_000)
 """An import of reports: its body has at most 64 MiB, and is read by a process of its own. The rows
 of an account are bounded, and imports take turns."""
 

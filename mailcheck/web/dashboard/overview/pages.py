@@ -34,6 +34,7 @@ MOST_PLACES = 100
 MORE_PLACES = {
     "Received reports": "/reports",
     "Traffic of your mail server": "/traffic",
+    "Digest by mail": "/digest",
     "Heartbeats": "/heartbeats",
     "Activity": "/account/activity",
     "Projects": "/projects",
