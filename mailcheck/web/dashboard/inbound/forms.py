@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mailcheck.api.requests.parsing import Query
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
@@ -77,19 +78,7 @@ class RouteForm(Struct, frozen=True, kw_only=True):
 
         :raises InvalidParameter: the speed is not a number.
         """
-        settings = self.settings
-        return (
-            settings
-            if self.password
-            else RouteSettings(
-                to=settings.to,
-                url=settings.url,
-                secret=settings.secret,
-                user=settings.user,
-                speed=settings.speed,
-                fault=settings.fault,
-            )
-        )
+        return replace(self.settings, password=self.password or None)
 
 
 def read_route_form(form: Query) -> RouteForm:
