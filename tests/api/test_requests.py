@@ -376,6 +376,7 @@ JUDGED_LATER = {
     "selectors",
     "addresses",
     "alertTo",
+    "to",
     "urls",
 }
 """Fields whose values the operation rejects, so that other watches of a request are created."""

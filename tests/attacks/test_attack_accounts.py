@@ -125,6 +125,7 @@ NAMED = {
     "milter.project": "in-milter",
     "mailpit.project": "in-mailpit",
     "oidc.roles": ("staff=in-oidc:editor",),
+    "scim.roles": ("staff=in-scim:editor",),
     "accounts.bootstrap": True,
 }
 """The options that mean accounts by their names, with a value for each."""
@@ -156,6 +157,7 @@ RESERVED = (
         "in-milter",
         "in-mailpit",
         "in-oidc",
+        "in-scim",
         "developer",
         "*",
     ),

@@ -128,7 +128,8 @@ def test_tools_are_chosen(daemon: Daemon) -> None:
     with running_agent(url, daemon.key, "--tools", "watches,check_mx") as agent:
         agent.connect()
         tools = agent.ask(1, "tools/list")["result"]["tools"]
-        assert [tool["name"] for tool in tools] == ["check_mx", "list_watches", "get_watch"]
+        names = ["check_mx", "list_watches", "get_watch", "get_heartbeats"]
+        assert [tool["name"] for tool in tools] == names
     with running_agent(url, daemon.key, "--tools", "inbx") as agent:
         assert "'inbx'" in agent.ask(1, "tools/list")["error"]["message"]
 

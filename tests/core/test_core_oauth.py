@@ -220,7 +220,7 @@ def test_the_name_of_a_client(given: str | None, shown: str) -> None:
 def test_scopes() -> None:
     """Known scopes are chosen in their order, and all of them if none is known."""
     assert choose_scopes("domains inbox:read openid") == (Scope.INBOX_READ, Scope.DOMAINS)
-    for asked in ("", "openid offline_access", "INBOX:READ", "webhooks"):
+    for asked in ("", "openid offline_access", "INBOX:READ", "metrics:read"):
         assert choose_scopes(asked) == OFFERED
 
 

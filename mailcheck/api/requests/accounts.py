@@ -109,7 +109,15 @@ class InvitationToCreate(Request, frozen=True, kw_only=True):
     role: Annotated[str, ROLE, Description("what the person may do as a member")]
     address: Annotated[
         str,
-        FieldType({"type": "string", "format": "email", "maxLength": MAX_NAME}, longest=MAX_NAME),
+        FieldType(
+            {
+                "anyOf": [
+                    {"type": "string", "format": "email", "maxLength": MAX_NAME},
+                    {"const": ""},
+                ]
+            },
+            longest=MAX_NAME,
+        ),
         Description(
             "mail address of a person who may have no account: it becomes the name of the account. "
             "Without it, the invitation is for a person who has an account"

@@ -135,8 +135,15 @@ def one_of(values: Sequence[str]) -> FieldType:
 
 
 def required_text(longest: int) -> FieldType:
-    """Return the type of a required text with a maximum number of characters."""
-    return FieldType({**NAME_SCHEMA, "maxLength": longest}, longest=longest)
+    """Return the type of a text that is not empty, with a maximum number of characters."""
+
+    def read(text: str) -> str:
+        if not text:
+            raise ValueError("send a value, or leave it out")
+        return text
+
+    rule = "{name} is empty: {error}"
+    return FieldType({**NAME_SCHEMA, "maxLength": longest}, read, rule, longest=longest)
 
 
 def filled(kind: FieldType) -> FieldType:

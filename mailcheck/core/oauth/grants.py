@@ -35,7 +35,9 @@ MAX_PAIRS = 3
 """Maximum number of pairs of tokens of a grant whose refresh token was not exchanged yet, if any
 of them comes from a repeated exchange."""
 
-OFFERED = tuple(scope for scope in Scope if scope in ORDINARY - {Scope.WEBHOOKS})
+OFFERED = tuple(
+    scope for scope in Scope if scope in ORDINARY - {Scope.REPORTS_IMPORT, Scope.METRICS}
+)
 """The scopes of the tools for agents, which are the scopes that can be granted."""
 
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)

@@ -18,7 +18,7 @@ ISSUER = "https://mail.example"
 RESOURCE = f"{ISSUER}/mcp"
 CALLBACK = "https://agent.example/callback"
 VERIFIER = "v" * 43
-ALL = "inbox:read inbox:write tests domains watches"
+ALL = "inbox:read inbox:write tests domains watches webhooks"
 
 
 def oauth_house(**web: Any) -> House:
