@@ -83,6 +83,9 @@ def test_what_a_filter_finds(text: str, is_found: bool) -> None:
     "userName eq 7",
     "userName eq [1]",
     'active gt "x"',
+    'active eq "x"',
+    "active gt true",
+    "active eq 1",
     "(" * 12 + "userName pr" + ")" * 12,
     'userName eq "' + "a" * MAX_FILTER + '"',
 )

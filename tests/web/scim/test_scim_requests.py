@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from mailcheck.assembly.doors.scim import build_provisioning
 from mailcheck.core.audit import DAEMON
 from mailcheck.core.projects import Role
 from mailcheck.core.signing_in.company import parse_group_role
+from mailcheck.core.signing_in.provisioning import GroupDraft, ProvisionedGroup
 from tests.house import run
 from tests.table import rows
 from tests.web.scim.directory import CORE, ENTERPRISE, Directory
@@ -346,6 +348,49 @@ def test_pages_of_a_list(directory: Directory) -> None:
         assert (page["totalResults"], page["itemsPerPage"]) == (6, len(shown))
     only = directory.send("GET", "/Users?attributes=userName&count=1").json["Resources"][0]
     assert set(only) == {"schemas", "id", "userName"}
+
+
+@rows(
+    ("GET", "/ServiceProviderConfig", None, "patch"),
+    ("GET", "/ResourceTypes", None, "Resources"),
+    ("GET", "/ResourceTypes/Group", None, "endpoint"),
+    ("GET", "/Schemas", None, "Resources"),
+    ("GET", f"/Schemas/{CORE}User", None, "attributes"),
+    ("POST", "/.search", {"filter": 'displayName eq "developers"'}, "Resources"),
+    ("POST", "/Users/.search", {"filter": "userName pr", "count": 1}, "Resources"),
+    ("POST", "/Groups/.search", {"attributes": ["members"]}, "Resources"),
+)
+def test_descriptions_and_searches(method: str, path: str, body: Any, field: str) -> None:
+    """The service describes itself, and a search by a body finds as one by parameters does."""
+    directory = Directory()
+    directory.create_group("developers", directory.operator.id)
+    answer = directory.send(method, path, body)
+    assert answer.status == 200
+    assert answer.json[field]
+    if "Resources" in answer.json and method == "POST":
+        assert answer.json["totalResults"] == 1
+    directory.house.close()
+
+
+def test_changes_at_the_same_time(directory: Directory) -> None:
+    """A change that another request overtakes is made again, from what that has left."""
+    ann, bob = (
+        directory.create_user(name)["id"] for name in ("ann@example.com", "bob@example.com")
+    )
+    group = directory.create_group("testers")
+    provisioning = build_provisioning(directory.house.assembly, [])
+    calls = []
+
+    def add_ann(before: ProvisionedGroup) -> GroupDraft:
+        calls.append(before.version)
+        if len(calls) == 1:
+            added = {"op": "add", "path": "members", "value": [{"value": bob}]}
+            assert directory.patch(f"Groups/{group['id']}", added).status == 200
+        return replace(before.draft, members=(*before.draft.members, ann))
+
+    changed = run(provisioning.change_group(group["id"], add_ann, DAEMON))
+    assert calls == [1, 2]
+    assert {member.id for member in changed.members} == {ann, bob}
 
 
 def test_the_mapping_is_followed_from_the_start(directory: Directory) -> None:
