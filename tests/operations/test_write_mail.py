@@ -5,7 +5,7 @@ from email.message import EmailMessage
 from email.policy import default
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mailcheck.core.errors import InvalidParameter
@@ -68,6 +68,7 @@ IDS = st.lists(st.from_regex(r"<[!-;=?-~]{1,300}@[a-z]{1,60}>", fullmatch=True),
 
 
 @given(ids=IDS.filter(lambda ids: "=?" not in "".join(ids)))
+@example(ids=[f"<{'a' * 100}@prod.outlook.com>"] * 3)
 def test_identifiers_of_mails_are_never_encoded(ids: list[str]) -> None:
     """Identifiers of any length are in References as they are, in lines that are not too long."""
     mail = OutgoingMail(author=AUTHOR, text="x", headers=(("References", " ".join(ids)),))
