@@ -262,6 +262,7 @@ def _fill_ann(filled: Filled, watched: Watched) -> None:
     _fill_inbox(filled, watched, make_account(watched, filled.world.daemon))
     _fill_tests(filled, watched)
     _fill_domains(filled, watched)
+    _fill_heartbeats(filled, watched)
     _fill_reports(filled, watched)
     _fill_programs(filled, watched)
     filled.scenes += [
@@ -385,6 +386,23 @@ def _fill_domains(filled: Filled, watched: Watched) -> None:
         Scene("domain-unwatched", "/domains/hostile.test/history", shows="h1"),
         Scene("domain-wrong", "/domains/no..name"),
         Scene("address-blocklists", "/domains/192.0.2.1/blocklists", shows=".total"),
+    ]
+
+
+def _fill_heartbeats(filled: Filled, watched: Watched) -> None:
+    page, daemon = watched.page, filled.world.daemon
+    watched.go("/heartbeats")
+    page.get_by_label("Name", exact=True).fill("backup")
+    page.get_by_label("Time of day").fill("")
+    page.get_by_label("Or every ... minutes").fill("60")
+    page.get_by_role("button", name="Create heartbeat").click()
+    address = page.locator("#address").inner_text()
+    with smtplib.SMTP(HOST, daemon.smtp_port, timeout=60) as smtp:
+        smtp.sendmail("ann@good.test", [address], GOOD)
+    filled.scenes += [
+        Scene("heartbeats", "/heartbeats"),
+        Scene("heartbeat", "/heartbeats/backup", shows="#settings-title"),
+        Scene("heartbeat-missing", "/heartbeats/none"),
     ]
 
 
