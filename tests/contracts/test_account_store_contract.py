@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from mailcheck.core.accounts import Access, ApiKey, columns_of_rights
+from mailcheck.core.accounts import Access, ApiKey, KeyMaker, PersonalAccess, columns_of_rights
 from mailcheck.core.cursors import START
 from mailcheck.core.errors import AccountNameTaken
 from mailcheck.core.identifiers import AccountId, KeyId
@@ -218,3 +218,80 @@ async def test_what_names_in_the_configuration_mean(stores: Stores) -> None:
     await stores.accounts.add_account(account("dan"), noted())
     assert await stores.accounts.first_account() is None
     assert await stores.accounts.bind("bob") == replace(account("impostor"), name="bob")
+
+
+async def test_a_key_is_rotated(stores: Stores) -> None:
+    """The older key expires at the given time or earlier, once, and the next one is valid."""
+    await stores.accounts.add_account(account("ann"), noted())
+    for name, expires_at in (("k1", None), ("k2", at(3)), ("k3", at(-1))):
+        one = key(name, expires_at=expires_at)
+        await stores.accounts.add_key(one, name.encode(), noted())
+    for name, until in (("k1", at(9)), ("k2", at(3))):
+        following = key(f"{name} next")
+        older = await stores.accounts.rotate_key(
+            KeyId(name), at(9), following, following.id.encode(), noted()
+        )
+        assert older is not None
+        assert older.expires_at == until
+        found = await stores.accounts.find_key(following.id.encode())
+        assert found == following
+    for name in ("k3", "none"):
+        lost = await stores.accounts.rotate_key(KeyId(name), at(9), key("lost"), b"lost", noted())
+        assert lost is None
+    assert await stores.accounts.find_key(b"lost") is None
+
+
+async def test_who_made_keys(stores: Stores) -> None:
+    """The makers of keys are known, also those who have left, were disabled or are gone."""
+    for name in ("ann", "bob", "eve"):
+        await stores.accounts.add_account(account(name), noted())
+    owner = Member(AccountId("ann"), "ann", Role.OWNER, NOON)
+    await stores.projects.add(account("shop", is_project=True), owner, 9, noted())
+    shop = AccountId("shop")
+    for name in ("ann", "bob", "gone"):
+        made = key(name, "shop", made_by=AccountId(name))
+        await stores.accounts.add_key(made, name.encode(), noted())
+    await stores.accounts.add_key(key("old", "shop"), b"old", noted())
+    makers = await stores.accounts.makers_of(shop)
+    assert makers == {
+        "ann": KeyMaker(AccountId("ann"), "ann", has_left=False),
+        "bob": KeyMaker(AccountId("bob"), "bob", has_left=True),
+        "gone": KeyMaker(AccountId("gone"), "", has_left=True),
+    }
+    await stores.accounts.disable(AccountId("ann"), noted())
+    assert (await stores.accounts.makers_of(shop))[KeyId("ann")].has_left
+    counted = await stores.accounts.access_of(AccountId("ann"), NOON)
+    assert counted == PersonalAccess(sessions=0, programs=0, keys=0, shared_keys=1)
+
+
+async def test_access_is_counted_and_ended(stores: Stores) -> None:
+    """Sessions and programs of a person end, those of others and API keys stay."""
+    for name in ("ann", "bob"):
+        await stores.accounts.add_account(account(name), noted())
+        await stores.sessions.open_session(name.encode(), AccountId(name), at(60), noted())
+        await stores.accounts.add_key(
+            key(f"p-{name}", name, client_id="agent"),
+            f"p-{name}".encode(),
+            noted(),
+        )
+    await stores.accounts.add_key(key("k"), b"k", noted())
+    whole = PersonalAccess(sessions=1, programs=1, keys=1, shared_keys=0)
+    assert await stores.accounts.access_of(AccountId("ann"), NOON) == whole
+    assert await stores.accounts.end_access(AccountId("ann"), noted()) == whole
+    left = PersonalAccess(sessions=0, programs=0, keys=1, shared_keys=0)
+    assert await stores.accounts.access_of(AccountId("ann"), NOON) == left
+    assert (await stores.accounts.access_of(AccountId("bob"), NOON)).programs == 1
+
+
+async def test_requests_by_day(stores: Stores) -> None:
+    """Requests of the keys of an account add up by day; old days and unknown keys are dropped."""
+    await stores.accounts.add_account(account("ann"), noted())
+    for name in ("k1", "k2"):
+        await stores.accounts.add_key(key(name), name.encode(), noted())
+    first, second, none = KeyId("k1"), KeyId("k2"), KeyId("none")
+    await stores.accounts.add_key_days([(first, 5, 2), (second, 5, 3), (none, 5, 9)], 0)
+    await stores.accounts.add_key_days([(first, 5, 1), (first, 6, 4)], 0)
+    assert await stores.accounts.key_days(AccountId("ann"), 5) == {5: 6, 6: 4}
+    assert await stores.accounts.key_days(AccountId("ann"), 6) == {6: 4}
+    await stores.accounts.add_key_days([], 6)
+    assert await stores.accounts.key_days(AccountId("ann"), 0) == {6: 4}

@@ -137,3 +137,31 @@ async def test_changes_of_an_account(stores: Stores) -> None:
     assert await stores.accounts.enable(ANN, noted())
     assert not await stores.accounts.enable(ANN, noted())
     assert await stores.accounts.find_account("ann") == account("ann")
+
+
+async def test_entries_after_a_position(stores: Stores) -> None:
+    """A reader continues after a position in the order of commits, with a filter or without."""
+    await stores.accounts.add_account(account("ann"), noted())
+    assert await stores.audit.last_position() == 1
+    for number in (2, 0, 1):
+        await stores.audit.add(entry(f"e{number}", number))
+    found = await stores.audit.after(AuditFilter(ANN), 1, 2)
+    assert [(one.id, one.position) for one in found] == [("e2", 2), ("e0", 3)]
+    rest = await stores.audit.after(AuditFilter(ANN, Action.KEY_ISSUED), 3, 9)
+    assert [one.id for one in rest] == ["e1"]
+    assert await stores.audit.after(AuditFilter(ANN, Action.KEY_REVOKED), 0, 9) == []
+    assert await stores.audit.last_position() == 4
+
+
+async def test_entries_for_the_journal(stores: Stores) -> None:
+    """An entry is offered until it is recorded as written."""
+    assert await stores.audit.unjournaled(9) == []
+    assert await stores.audit.last_position() == 0
+    await stores.accounts.add_account(account("ann"), noted())
+    await stores.audit.add(entry("e1"))
+    assert [one.position for one in await stores.audit.unjournaled(1)] == [1]
+    await stores.audit.note_journaled(1)
+    assert [one.id for one in await stores.audit.unjournaled(9)] == ["e1"]
+    await stores.audit.note_journaled(2)
+    await stores.audit.note_journaled(1)
+    assert await stores.audit.unjournaled(9) == []

@@ -142,3 +142,18 @@ async def test_a_session_has_the_projects_of_its_person(stores: Stores) -> None:
 async def test_unknown_objects_have_no_holder(stores: Stores, kind: Held) -> None:
     """An object belongs to one account; an unknown one, of any kind, to none."""
     assert await stores.projects.holder_of(kind, "aaaaaaaaaaaaa") is None
+
+
+async def test_invitations_are_listed_and_revoked(stores: Stores) -> None:
+    """Valid invitations of a project are listed with an id that reveals no secret, and revoked."""
+    await shop_of_ann(stores)
+    for digest, seconds in ((b"1" * 32, 20), (b"2" * 32, 10)):
+        await stores.projects.add_invitation(digest, SHOP, Role.READER, "", at(seconds), noted())
+    listed = await stores.projects.list_invitations(SHOP, NOON)
+    assert [one.id for one in listed] == ["32" * 8, "31" * 8]
+    assert [one.id for one in await stores.projects.list_invitations(SHOP, at(10))] == ["31" * 8]
+    assert not await stores.projects.revoke_invitation(BOB, "32" * 8, noted())
+    assert await stores.projects.revoke_invitation(SHOP, "32" * 8, noted())
+    assert not await stores.projects.revoke_invitation(SHOP, "32" * 8, noted())
+    assert await stores.projects.find_invitation(b"2" * 32, NOON) is None
+    assert await stores.projects.find_invitation(b"1" * 32, NOON) is not None

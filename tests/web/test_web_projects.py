@@ -156,6 +156,22 @@ def test_no_key_gives_more_than_it_has(team: Team, wish: dict[str, Any], status:
     assert made.status == status, made.body
 
 
+def test_a_key_hands_its_lower_limits_on(team: Team) -> None:
+    """A key that has a lower limit than the configured one creates no key with a higher one."""
+    rights = make_rights(["project:admin", "inbox:read"])
+    key = team.house.issue_key(team.shop, rights=rights, per_minute=7, per_day=9)
+    made = team.send("POST", "/projects/me/keys", key, name="new", scopes=["inbox:read"]).json
+    assert (made["perMinute"], made["perDay"]) == (7, 9)
+
+
+def test_the_operator_manages_no_keys_of_other_people(team: Team) -> None:
+    """A key of another person's account would open that person's mail."""
+    keys = f"/projects/{team.bob.id}/keys"
+    assert team.send("GET", keys, team.of_operator).status == 404
+    wish = {"name": "x", "scopes": ["inbox:read"]}
+    assert team.send("POST", keys, team.of_operator, **wish).status == 404
+
+
 def test_a_key_with_more_rights_is_not_rotated(team: Team) -> None:
     """A key that manages the project gets no secret of a key that may do more."""
     strong = team.send("POST", "/projects/me/keys", team.of_shop, name="all").json

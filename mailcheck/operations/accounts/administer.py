@@ -1,8 +1,9 @@
 """Who may manage which accounts and projects with an API key."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from mailcheck.core.accounts import Account, Caller
+from mailcheck.core.accounts import Account, Caller, RequestLimits
 from mailcheck.core.errors import AccountNotFound, MemberNotFound, NotPermitted
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.projects import Member, Role
@@ -35,7 +36,8 @@ class Administer(Struct, frozen=True, eq=False):
     """Operations on projects and keys by holders of API keys.
 
     A key manages the account that it belongs to. A key of a person also manages the projects that
-    the person owns, and a key with the scope ``operator`` manages all.
+    the person owns, and a key with the scope ``operator`` manages all projects. The keys of another
+    person's own account are never managed: they open that person's mail.
     """
 
     projects: ManageProjects
@@ -73,7 +75,9 @@ class Administer(Struct, frozen=True, eq=False):
         if account_id in (MINE, own.id):
             return own
         if holder.is_operator:
-            return await self.keys.accounts.get(account_id)
+            found = await self.keys.accounts.get(account_id)
+            if found.is_project:
+                return found
         for one in await self.projects.of_person(own):
             if one.project.id == account_id and one.role is Role.OWNER:
                 return one.project
@@ -152,7 +156,19 @@ class Administer(Struct, frozen=True, eq=False):
         """
         holder.caller.rights.require_at_most(wish.rights)
         most = None if holder.is_operator else holder.caller.limits
+        if most is not None:
+            wish = self._limited(wish, most)
         return await self.keys.create(account, wish, holder.caller.actor, holder.made_by, most)
+
+    def _limited(self, wish: KeyWish, most: RequestLimits) -> KeyWish:
+        """Return a wish without limits of its own with those of the holder, if they are lower."""
+        default = self.keys.authenticator.default_limits
+        per_minute, per_day = wish.per_minute, wish.per_day
+        if per_minute is None and most.per_minute < default.per_minute:
+            per_minute = most.per_minute
+        if per_day is None and most.per_day < default.per_day:
+            per_day = most.per_day
+        return replace(wish, per_minute=per_minute, per_day=per_day)
 
     async def rotate_key(
         self, holder: Administrator, account: Account, key_id: str, overlap: int
