@@ -206,6 +206,16 @@ def tool(name: str, *, is_of_test: bool = False) -> Callable[[Credential], Opene
     return open_stream
 
 
+def send_inbound(credential: Credential) -> Opened:
+    """Send a mail to an application, which never takes it, since no daemon delivers here."""
+    house, body = credential.world.house, '{"to": "*", "format": "rails", "url": "http://a.test/"}'
+    secret = _key(credential.world, credential.account)
+    made = house.ask("POST", "/inbound/routes", key=secret, data=body.encode()).answer().json
+    agent = Agent(house, credential.secret)
+    reply = agent.call("send_inbound", {"text": "Hi", "route": made["id"], "wait": 50})
+    return Opened(lambda: bytes(reply.body), lambda: reply.is_over)
+
+
 def task_poll(credential: Credential) -> Opened:
     """Begin a long wait as a task, and poll it."""
     agent = Agent(credential.world.house, credential.secret, STATELESS, TASKS)
@@ -319,6 +329,7 @@ OF_KEYS: Mapping[str, Open] = {
             "/inbox/events",
             "/test/<test_id>/wait",
             "/projects/<project_id>/audit?after=a9999&timeout=60",
+            "/inbound/attempts?wait=60",
         )
     },
     "mailosaur": mailosaur,
@@ -327,6 +338,7 @@ OF_KEYS: Mapping[str, Open] = {
 OF_AGENTS: Mapping[str, Open] = {
     "wait_for_message": tool("wait_for_message"),
     "wait_for_test": tool("wait_for_test", is_of_test=True),
+    "send_inbound": send_inbound,
     "tasks/get": task_poll,
 }
 OF_PROGRAMS: Mapping[str, Open] = {"imap": imap, "pop3": pop3, "submission": smtp}
@@ -350,7 +362,8 @@ OF_OPEN_LISTENERS: Mapping[str, Open] = {
 CREDENTIALS: Mapping[Callable[[World], Credential], Mapping[str, Open]] = {
     own_key: {**OF_KEYS, **OF_AGENTS, **OF_PROGRAMS},
     key_of_project: {**OF_KEYS, **OF_AGENTS, **OF_PROGRAMS},
-    token: OF_AGENTS,
+    # No program gets the scope webhooks by OAuth.
+    token: {name: one for name, one in OF_AGENTS.items() if name != "send_inbound"},
     own_session: OF_PAGES,
     session_in_project: OF_PAGES,
     password: OF_PROGRAMS,

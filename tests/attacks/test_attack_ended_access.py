@@ -393,7 +393,7 @@ def test_every_kind_of_stream_is_tried(world: World) -> None:
 
 
 def _waits(kind: type[Request]) -> bool:
-    return bool({"timeout", "seconds"} & set(kind.__struct_fields__))
+    return bool({"timeout", "seconds", "wait"} & set(kind.__struct_fields__))
 
 
 def _is_stream(handle: Callable[..., Any]) -> bool:
