@@ -669,7 +669,7 @@ def _imported_file(one: import_reports.ImportedFile) -> ImportedFile:
 
 def render_imported(found: Sequence[import_reports.ImportedFile]) -> ImportedReports:
     """Render the outcomes of an import, and how many there are of each."""
-    counts = Counter(one.outcome for one in found)
+    counts = Counter(file.outcome for file in found)
     new, known, rejected = (counts[outcome] for outcome in ImportOutcome)
     return ImportedReports(new, known, rejected, tuple(map(_imported_file, found)))
 

@@ -271,7 +271,8 @@ def _read_files(
             found = [ReadReport(file.name, why=str(refusal))]
         except MemoryError:
             found = [ReadReport(file.name, why="reading it takes too much memory")]
-        yield sum(one.report.row_count for one in found if one.report is not None), found
+        reports = [outcome.report for outcome in found if outcome.report is not None]
+        yield sum(report.row_count for report in reports), found
 
 
 def _read_file(file: _File, facts: ImportFacts) -> list[ReadReport]:

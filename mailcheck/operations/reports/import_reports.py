@@ -167,24 +167,24 @@ class ImportReports:
         """Store the reports of a piece; return the outcomes, and the number of new rows."""
         outcomes: list[ImportedFile | None] = []
         given: list[ImportedReport] = []
-        for one in found:
-            report = one.report
+        for read in found:
+            report = read.report
             if report is None or report.row_count > room:
-                why = one.why if report is None else NO_ROOM
-                outcomes.append(ImportedFile(one.name, ImportOutcome.REJECTED, why))
+                why = read.why if report is None else NO_ROOM
+                outcomes.append(ImportedFile(read.name, ImportOutcome.REJECTED, why))
                 continue
             room -= report.row_count
             report_id = ReportId(new_time_ordered_id(report.received_at, self._random_bytes))
-            given.append(ImportedReport(replace(report, id=report_id), one.rows))
+            given.append(ImportedReport(replace(report, id=report_id), read.rows))
             outcomes.append(None)
         are_new = await self._store.add_imported(account_id, given) if given else []
         stored = iter(zip(given, are_new, strict=True))
         ended, rows = [], 0
-        for one, outcome in zip(found, outcomes, strict=True):
+        for read, outcome in zip(found, outcomes, strict=True):
             if outcome is None:
                 imported, is_new = next(stored)
                 state = ImportOutcome.NEW if is_new else ImportOutcome.KNOWN
                 rows += imported.report.row_count if is_new else 0
-                outcome = ImportedFile(one.name, state, report=imported.report)
+                outcome = ImportedFile(read.name, state, report=imported.report)
             ended.append(outcome)
         return ended, rows

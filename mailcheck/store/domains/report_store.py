@@ -496,15 +496,15 @@ class ReportStore(Store):
         A report that is known changes nothing, and each report is counted as a whole.
         """
         lock_inboxes(transaction, (account_id,))  # reports that are being read wait
-        known = find_known(transaction, [one.report for one in reports], is_imported=False)
+        known = find_known(transaction, [given.report for given in reports], is_imported=False)
         are_new, rows = [], list[tuple[Value, ...]]()
-        for one in reports:
-            identity = identity_of(one.report)
+        for given in reports:
+            identity = identity_of(given.report)
             are_new.append(identity not in known)
             if identity not in known:
                 known.add(identity)
-                insert(transaction, "receiver_report", [report_row(one.report)])
-                rows += _imported_rows(one)
+                insert(transaction, "receiver_report", [report_row(given.report)])
+                rows += _imported_rows(given)
         transaction.execute_over(_COUNT, rows)
         return are_new
 
@@ -863,10 +863,10 @@ def _count_values(row: CountedRow) -> tuple[Value, ...]:
     )
 
 
-def _imported_rows(one: ImportedReport) -> Iterator[tuple[Value, ...]]:
-    report = one.report
+def _imported_rows(given: ImportedReport) -> Iterator[tuple[Value, ...]]:
+    report = given.report
     whose = (report.account_id, report.kind.value)
-    for domain, day, digest, result, amount in msgspec.msgpack.decode(one.rows):
+    for domain, day, digest, result, amount in msgspec.msgpack.decode(given.rows):
         yield (*whose, domain, day, digest, report.reporter, result, amount, 1)
 
 
