@@ -177,5 +177,5 @@ def test_each_object_of_a_path_has_a_holder(house: House) -> None:
         if f"<{name}>" in page.path
     }
     within = {"attachment_id", "other_id", "alert_id", "account_id"}
-    assert named - within - set(HELD) == {"domain", "operation_id", "group"}
+    assert named - within - set(HELD) == {"domain", "operation_id", "group", "heartbeat_name"}
     assert address_in(MINE, "/inbox") == "/p/me/inbox"
