@@ -72,7 +72,9 @@ def test_nobody_gets_the_account_of_another_person(directory: Directory, company
     browser, answer = enter(directory.house, company)
     assert not browser.is_signed_in
     assert b"sign in with its password" in answer.body
-    run(directory.house.assembly.accounts.company.link(bob, "ann-1"))
+    company_sign_in = directory.house.assembly.accounts.company
+    assert company_sign_in is not None
+    run(company_sign_in.link(bob, "ann-1"))
     assert enter(directory.house, company)[0].is_signed_in
 
 
