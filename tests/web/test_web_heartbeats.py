@@ -5,8 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from mailcheck.core.domains.heartbeats import HeartbeatState
+from mailcheck.core.domains.heartbeats import HeartbeatSettings, HeartbeatState, Schedule
+from mailcheck.core.domains.watches import WatchSettings
+from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import SECOND, parse_instant
 from mailcheck.core.rights import make_rights
 from tests.fakes.memory_zone import MemoryZone
@@ -207,27 +210,43 @@ def test_a_heartbeat_is_changed_paused_and_deleted(beating: Beating) -> None:
     assert len(beating.ask("GET", "/inbox/messages?tag=beat.backup")["messages"]) == 2
 
 
-@pytest.mark.parametrize(
-    ("body", "says"),
-    [
-        ({"name": "a"}, "at or everyMinutes is missing"),
-        ({"name": "a", "at": "06:00", "everyMinutes": 5}, "cannot be combined"),
-        ({"name": "a", "everyMinutes": 60, "days": ["mon"]}, "cannot be combined"),
-        ({"name": "a", "timeZone": "UTC"}, "belongs to at"),
-        ({"name": "a", "at": "24:00"}, "at"),
-        ({"name": "a.b", "at": "06:00"}, "name must be"),
-        ({"name": "a", "at": "06:00", "days": ["someday"]}, "days"),
-        ({"name": "a", "at": "06:00", "timeZone": "Mars/Olympus"}, "must be a time zone"),
-        ({"name": "a", "everyMinutes": 4}, "from 5 to"),
-        ({"name": "a", "everyMinutes": 5, "graceMinutes": 0}, "from 1 to"),
-        ({"name": "a", "everyMinutes": 5, "slowMinutes": -1}, "from 0"),
-        ({"name": "a", "everyMinutes": 5, "signedBy": "no domain"}, "signedBy"),
-        ({"name": "a", "everyMinutes": 5, "alertTo": ["nowhere"]}, "alertTo"),
-    ],
+def test_a_heartbeat_is_saved_as_it_should_be(beating: Beating) -> None:
+    """Saving creates a heartbeat or changes it. The same settings again begin nothing anew."""
+    keep, account_id = beating.house.assembly.watches.heartbeats, beating.house.account.id
+    wanted = WatchSettings(heartbeat=HeartbeatSettings(Schedule(every=HOUR * SECOND)))
+    first = run(keep.save(account_id, "Backup", wanted)).heartbeat
+    beating.look(MINUTE)
+    again = run(keep.save(account_id, "backup", wanted)).heartbeat
+    assert again.watch.settings == first.watch.settings
+    assert (again.watch.id, again.beats.expected) == (first.watch.id, first.beats.expected)
+    paused = run(keep.save(account_id, "backup", replace(wanted, is_paused=True))).heartbeat
+    assert paused.state is HeartbeatState.PAUSED
+    with pytest.raises(InvalidParameter):
+        run(keep.save(account_id, "backup", WatchSettings()))
+
+
+INVALID = (
+    ({"name": "a"}, "at or everyMinutes is missing"),
+    ({"name": "a", "at": "06:00", "everyMinutes": 5}, "cannot be combined"),
+    ({"name": "a", "everyMinutes": 60, "days": ["mon"]}, "cannot be combined"),
+    ({"name": "a", "timeZone": "UTC"}, "belongs to at"),
+    ({"name": "a", "at": "24:00"}, "at"),
+    ({"name": "a.b", "at": "06:00"}, "name must be"),
+    ({"name": "a", "at": "06:00", "days": ["someday"]}, "days"),
+    ({"name": "a", "at": "06:00", "timeZone": "Mars/Olympus"}, "must be a time zone"),
+    ({"name": "a", "everyMinutes": 4}, "from 5 to"),
+    ({"name": "a", "everyMinutes": 5, "graceMinutes": 0}, "from 1 to"),
+    ({"name": "a", "everyMinutes": 5, "slowMinutes": -1}, "from 0"),
+    ({"name": "a", "everyMinutes": 5, "signedBy": "no domain"}, "signedBy"),
+    ({"name": "a", "everyMinutes": 5, "alertTo": ["nowhere"]}, "alertTo"),
 )
-def test_an_invalid_heartbeat(beating: Beating, body: Any, says: str) -> None:
+
+
+def test_an_invalid_heartbeat(beating: Beating) -> None:
     """A heartbeat that cannot be kept is refused with the parameter and what to send."""
-    assert says in beating.ask("POST", "/heartbeats", body, 400)["error"]
+    for body, says in INVALID:
+        assert says in beating.ask("POST", "/heartbeats", body, 400)["error"]
+    assert beating.ask("GET", "/heartbeats")["heartbeats"] == []
 
 
 def test_heartbeats_of_others(beating: Beating) -> None:

@@ -174,6 +174,7 @@ class ManageHeartbeats:
         known = await self._store.find_target(account_id, parse_heartbeat_name(name))
         if known is None:
             return await self.create(account_id, name, settings)
+        settings = self._checked(settings)
         since = expected_of(known.settings).since
 
         def choose(_: WatchSettings) -> WatchSettings:
