@@ -389,6 +389,16 @@ def test_forged_beats_do_not_count() -> None:
     assert run.verdicts == [BeatVerdict.REFUSED, BeatVerdict.LATE]
 
 
+def test_a_copy_of_a_beat_does_not_count() -> None:
+    """A mail that is sent again has a valid signature, and is no new beat."""
+    run = Run(daily(signed_by="example.com"))
+    signed = replace(GOOD, signed_by=("example.com",), signatures=("one",))
+    run.beat(at("11 05:00"), signed)
+    assert run.beat(at("12 05:00"), signed) == []
+    assert run.beat(at("12 05:10"), replace(signed, signatures=("two",))) == []
+    assert run.verdicts == [BeatVerdict.ON_TIME, BeatVerdict.REFUSED, BeatVerdict.ON_TIME]
+
+
 def test_a_signature_that_cannot_be_verified_yet_is_looked_at_again() -> None:
     """A failure of DNS is neither a forged beat nor a late one; it ends after some attempts."""
     run = Run(daily(signed_by="example.com"))

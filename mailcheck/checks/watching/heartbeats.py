@@ -55,6 +55,9 @@ def is_to_retry(beat: Beat, now: Instant) -> bool:
 STORING = 5 * SECOND
 """Time in which a mail that has arrived is stored, and thus seen here."""
 
+MOST_SIGNATURES = 500
+"""Number of signatures that are kept, so that copies of the beats are refused."""
+
 MOST_MISSES = 1_000
 """Maximum number of occurrences of an interval that one evaluation records one by one."""
 
@@ -92,8 +95,8 @@ class BeatsState(Struct, frozen=True):
     ``settled`` is when the last occurrence was due that is on time or missed, or the start.
     ``expected`` is the next one. ``misses`` counts those in a row that have not come.
     Later beats are compared with ``score`` and ``passes``. ``alerts`` has the severity
-    of each open problem. ``refused`` counts mails without the required signature since the last
-    beat.
+    of each open problem. ``signatures`` identify those of the newest beats that had to be signed.
+    ``refused`` counts mails without the required signature since the last beat.
     """
 
     since: Instant
@@ -109,6 +112,7 @@ class BeatsState(Struct, frozen=True):
     alerts: dict[str, Severity] = field(default_factory=dict)
     late: int | None = None
     facts: BeatFacts | None = None
+    signatures: tuple[str, ...] = ()
 
     @property
     def state(self) -> HeartbeatState:
@@ -190,7 +194,7 @@ class BeatsEvaluation:
             self._change(extra_at=beat.received_at)
             return
         domain = self._settings.signed_by
-        if domain and not _is_signed_by(facts, domain):
+        if domain and (not _is_signed_by(facts, domain) or self._is_copy(facts)):
             self._leave_out(beat, facts)
             return
         self._arrive(beat, facts)
@@ -296,6 +300,9 @@ class BeatsEvaluation:
         self._judge(beat, verdict, facts, late)
         settled = at if settings.schedule.every else due
         self._settle(settled, misses=0, refused=0, last_at=at, extra_at=None, late=late)
+        if settings.signed_by and facts is not None:
+            known = (*facts.signatures, *state.signatures)[:MOST_SIGNATURES]
+            self._change(signatures=known)
         self._end(ARRIVAL, f"The heartbeat is back: {_lateness(late, settings.grace)}.", at)
         if facts is not None:
             self._change(facts=facts)
@@ -303,6 +310,11 @@ class BeatsEvaluation:
             self._count(due, problems=int(bool(self._state.alerts)))
             if facts.score is not None:
                 self._note_score(due, facts.score)
+
+    def _is_copy(self, facts: BeatFacts | None) -> bool:
+        """Return whether a mail has a signature of an earlier beat: anybody can send a copy."""
+        known = self._state.signatures
+        return facts is not None and not set(facts.signatures).isdisjoint(known)
 
     def _leave_out(self, beat: Beat, facts: BeatFacts | None) -> None:
         """Leave a mail without the required signature out, or wait for its verification."""

@@ -270,7 +270,7 @@ class BeatFacts(Struct, frozen=True):
     ``score`` is in tenths, and at most that if the analysis is not complete. ``seconds`` is the
     time in transit by the Received fields; ``slowest`` names the host where it waited longest.
     ``signed_by`` are the domains of valid DKIM signatures, and ``unverified`` those of signatures
-    that could not be verified.
+    that could not be verified. ``signatures`` identify the valid ones.
     """
 
     score: int | None = None
@@ -283,6 +283,7 @@ class BeatFacts(Struct, frozen=True):
     slowest: str = ""
     signed_by: tuple[str, ...] = ()
     unverified: tuple[str, ...] = ()
+    signatures: tuple[str, ...] = ()
 
 
 class Beat(Struct, frozen=True):

@@ -1,6 +1,7 @@
 """Evaluating due heartbeats, as jobs with a lease: a beat has come, or one has not."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from hashlib import sha256
 
 from msgspec.structs import replace
 from twisted.internet.defer import CancelledError, Deferred
@@ -185,6 +186,9 @@ def facts_of_report(report: DeliverabilityReport) -> BeatFacts:
         dmarc=_passes(found.dmarc.result),
         signed_by=tuple(
             dict.fromkeys(one.header.signing_domain.lower() for one in found.dkim.passing)
+        ),
+        signatures=tuple(
+            sha256(one.header.signature).hexdigest()[:16] for one in found.dkim.passing
         ),
         unverified=tuple(
             one.header.signing_domain.lower()
