@@ -333,7 +333,8 @@ def _list_reports(daemon: Mailcheck, options: argparse.Namespace, console: Conso
             report["domain"],
         )
         counts = f"{count(report['messages'], 'message')}, {report['failing']} fail"
-        console.print_words((*facts, counts, report["reason"]))
+        way = "" if report["way"] == "received" else report["way"]
+        console.print_words((*facts, counts, way, report["reason"]))
         if "letter" in report:
             console.print_lines(describe_letter(report["letter"]))
     return EXIT_FINE

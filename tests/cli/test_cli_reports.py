@@ -190,6 +190,8 @@ def test_reports_are_imported_from_files(tmp_path: Path) -> None:
             str(folder / "a.xml"),
             str(folder / "year" / "b.zip"),
         ]
+        listed = run_command("reports", "list", "--url", url, "--key-file", str(key))
+        assert {line.rsplit(None, 1)[1] for line in listed.lines} == {"uploaded"}
         absent = call(str(folder / "absent"))
         assert (absent.status, "does not exist" in absent.errors) == (2, True)
 

@@ -162,6 +162,7 @@ def test_a_report_in_two_ways_counts_once(house: House) -> None:
     send(house, yahoo)
     states = sorted(one["state"] for one in house.get("/reports").json["reports"])
     assert states == ["counted", "counted", "repeated"]
+    assert {one["proven"] for one in house.get("/reports").json["domains"]} == {True}
     assert house.get(f"/reports/dmarc?domain={DOMAIN}").json["messages"] == messages
 
 

@@ -337,7 +337,8 @@ _PROVEN = """
     SELECT domain FROM given WHERE EXISTS (
         SELECT 1 FROM receiver_report AS proof
         WHERE proof.account_id = given.account_id AND proof.domain = given.domain
-        AND proof.state = 'counted' AND proof.way = 'received' AND proof.kind <> 'complaint'
+        AND proof.state IN ('counted', 'repeated') AND proof.way = 'received'
+        AND proof.kind <> 'complaint'
     )
 """
 

@@ -9,6 +9,6 @@ CREATE INDEX receiver_report_imported ON receiver_report (account_id, row_count)
 -- Rows of imports do not use up the room for reports that anyone can send.
 ALTER TABLE report_count ADD COLUMN is_imported INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX report_count_received ON report_count (account_id) WHERE is_imported = 0;
--- A received report proves that the DNS of its domain requested it.
+-- A received report proves that the DNS of its domain requested it, also if it was imported before.
 CREATE INDEX receiver_report_proof ON receiver_report (account_id, domain)
-    WHERE state = 'counted' AND way = 'received' AND kind <> 'complaint';
+    WHERE state IN ('counted', 'repeated') AND way = 'received' AND kind <> 'complaint';
