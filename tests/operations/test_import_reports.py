@@ -18,8 +18,9 @@ from mailcheck.checks.receiver_reports.importing import (
     open_import,
     read_piece,
 )
+from mailcheck.checks.receiver_reports.limits import MAX_IMPORTED_FILES
 from mailcheck.core.domains.receiver_reports import REPORTS_KEPT, ReportWay
-from mailcheck.core.errors import WorkerDied, WorkTooSlow
+from mailcheck.core.errors import ReportRefused, WorkerDied, WorkTooSlow
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import SECOND, Instant
 from mailcheck.daemon.retention import ReportRetention
@@ -134,6 +135,27 @@ def test_what_cannot_be_imported(house: House) -> None:
     assert outcomes(found) == [*((name, REJECTED) for name in files), ("good.xml", NEW)]
     for one in found[:-1]:
         assert one.reason.startswith(files[one.name][1])
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        ReportFile("many.mbox", b"From x\n\n" * (MAX_IMPORTED_FILES + 2)),
+        ReportFile("many.zip", b"PK\x03\x04" + b"PK\x01\x02" * (MAX_IMPORTED_FILES + 1)),
+    ],
+    ids=["mbox", "zip"],
+)
+def test_too_many_files(house: House, file: ReportFile) -> None:
+    """A file with too many files is rejected before they are unpacked."""
+    (found,) = bring(house, file)
+    assert found.reason == f"it has over {MAX_IMPORTED_FILES} files: send it in parts"
+
+
+def test_a_form_with_too_many_fields(house: House) -> None:
+    """A form with too many fields is an error."""
+    body = b"--b\r\n" * (MAX_IMPORTED_FILES + 1)
+    with pytest.raises(ReportRefused, match="send it in parts"):
+        bring(house, ReportFile("", body, f"{FORM}; boundary=b"))
 
 
 def test_old_reports_become_sums(house: House) -> None:

@@ -73,6 +73,8 @@ NO_REPORT = (
     "failure report"
 )
 
+_FROM = b"From "
+
 _FEEDBACK = b"message/feedback-report"
 
 FORM = "multipart/form-data"
@@ -206,6 +208,7 @@ def _split_form(form: ReportFile) -> Iterator[tuple[str, bytes]]:
     if not boundary:
         raise ReportRefused("Content-Type has no boundary")
     start, data = b"--" + boundary.encode("ascii", "replace"), b"\r\n" + form.data
+    _require_few(data.count(start))
     place = data.find(b"\r\n" + start)
     while place >= 0:
         begin = place + 2 + len(start)
@@ -231,7 +234,7 @@ def _unpack(name: str, data: bytes, layers: int = MAX_LAYERS) -> Iterator[_File]
             yield from _unzip(name, data, layers)
         elif data.startswith(GZIP) and layers:
             yield from _unpack(name, Unpacker(OF_IMPORTS).gunzip(data), layers - 1)
-        elif mails := split_mailbox(data):
+        elif mails := _split_few(data):
             for number, mail in enumerate(mails, 1):
                 yield _File(name if len(mails) == 1 else f"{name} mail {number}", mail)
         else:
@@ -240,9 +243,24 @@ def _unpack(name: str, data: bytes, layers: int = MAX_LAYERS) -> Iterator[_File]
         yield _File(name, b"", str(refusal))
 
 
-def _unzip(name: str, data: bytes, layers: int) -> Iterator[_File]:
-    if count_entries(data) > MAX_IMPORTED_FILES:
+def _split_few(data: bytes) -> list[bytes]:
+    """Return the mails of a mailbox as `split_mailbox` does, if they are few enough."""
+    if data.startswith(_FROM):
+        _require_few(data.count(b"\n" + _FROM))
+    return split_mailbox(data)
+
+
+def _require_few(number: int) -> None:
+    """Require that a file contains few files, before they take memory.
+
+    :raises ReportRefused: it has too many.
+    """
+    if number > MAX_IMPORTED_FILES:
         raise ReportRefused(f"it has over {MAX_IMPORTED_FILES} files: send it in parts")
+
+
+def _unzip(name: str, data: bytes, layers: int) -> Iterator[_File]:
+    _require_few(count_entries(data))
     with zip_errors():
         archive = zipfile.ZipFile(BytesIO(data))
     with archive:
