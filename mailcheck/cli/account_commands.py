@@ -21,7 +21,7 @@ from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM
 from mailcheck.cli.parser import read_digits, whole_number
 from mailcheck.core.accounts import MAX_REQUESTS, Account, AccountLimits, ApiKey
 from mailcheck.core.addresses import join_subaddress
-from mailcheck.core.audit import COMMAND_LINE, AuditEntry
+from mailcheck.core.audit import COMMAND_LINE, AuditEntry, format_audit_cursor
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.faults import LARGEST_EVERY
 from mailcheck.core.identifiers import new_password
@@ -30,10 +30,13 @@ from mailcheck.core.projects import Member, Role
 from mailcheck.core.rights import Scope, make_rights
 from mailcheck.core.signing_in.passkeys import Passkey
 from mailcheck.operations.accounts.manage_accounts import (
+    DEFAULT_OVERLAP,
+    LONGEST_OVERLAP,
     LONGEST_RETENTION,
     MAX_QUOTA,
     SHORTEST_RETENTION,
     IssuedKey,
+    RotatedKey,
 )
 from mailcheck.operations.accounts.passkeys import remove_passkeys
 from mailcheck.operations.accounts.registration_rules import INVITATION_DAYS, Registration
@@ -382,6 +385,17 @@ def add_key_commands(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--every", type=every, help="reject every Nth mail with 451")
     which.add_argument("--off", action="store_true", help="reject no mail")
     fault.set_defaults(command=set_fault)
+    rotate = commands.add_parser(
+        "rotate", help="replace a key by one with the same rights and limits, printed once"
+    )
+    rotate.add_argument("id", help="the key's id, as `mailcheck key list` shows it")
+    rotate.add_argument(
+        "--overlap",
+        type=_lifetime,
+        default=DEFAULT_OVERLAP,
+        help="time for which the older key stays valid, such as 12h or 7d (1d)",
+    )
+    rotate.set_defaults(command=rotate_key)
     revoke = commands.add_parser("revoke", help="revoke a key permanently")
     revoke.add_argument("id", help="the key's id, as `mailcheck key list` shows it")
     revoke.set_defaults(command=revoke_key)
@@ -630,6 +644,8 @@ def show_audit(options: argparse.Namespace, console: Console) -> int:
     console.explain_empty(found, "nothing has been recorded yet")
     for entry in found:
         shown = {
+            "id": entry.id,
+            "cursor": format_audit_cursor(entry.position),
             "at": format_instant(entry.happened_at),
             "account": entry.account_name or None,
             "action": entry.action,
@@ -723,6 +739,23 @@ def set_fault(options: argparse.Namespace, console: Console) -> int:
     console.print_note("no mail is rejected" if options.off else "set")
     if not console.config.inbox.faults:
         console.print_note("[inbox] faults is false, so no mail is rejected")
+    return EXIT_FINE
+
+
+def rotate_key(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck key rotate ID``: print only the new key to standard output."""
+    if options.overlap > LONGEST_OVERLAP:
+        problem = f"--overlap: an older key stays valid for at most {LONGEST_OVERLAP // DAY} days"
+        raise InvalidParameter("overlap", problem)
+
+    async def rotate(accounts: AccountParts) -> RotatedKey:
+        key = await accounts.keep.find_key(await _whole_key_id(accounts, options.id))
+        return await accounts.keep.rotate_key(key, options.overlap, key.made_by, COMMAND_LINE)
+
+    rotated = with_accounts(console.config, rotate)
+    console.print_line(rotated.secret)
+    until = format_instant(rotated.earlier.expires_at or rotated.key.created_at)
+    console.print_note(f"save it: it is shown only once; the older key is valid until {until}")
     return EXIT_FINE
 
 

@@ -303,7 +303,7 @@ GROUPS: Mapping[str, Mapping[str, CommandRow]] = {
             ("mailcheck project add shop --owner ann", "mailcheck project members shop"),
         ),
         "key": CommandRow(
-            "API keys: issue, list, fault, revoke",
+            "API keys: issue, list, rotate, fault, revoke",
             "account_commands:add_key_commands",
             ("mailcheck key issue ann", "mailcheck key list"),
         ),

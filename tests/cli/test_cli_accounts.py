@@ -202,6 +202,21 @@ def test_mails_of_a_key_can_be_made_to_fail(with_alice: Mailcheck) -> None:
     assert with_alice("key", "fault", key_id, "--every", "1001").status == 2
 
 
+def test_a_key_is_rotated(with_alice: Mailcheck) -> None:
+    """The new key is printed alone; both keys are valid until the older one expires."""
+    _, key_id = issue(with_alice, "--scope", "tests", "--name", "CI")
+    rotated = with_alice("key", "rotate", key_id, "--overlap", "12h")
+    assert KEY.fullmatch(rotated.output.strip())
+    assert "shown only once" in rotated.errors
+    older, newer = (json.loads(line) for line in with_alice("key", "list", "--json").lines)
+    assert (older["id"], newer["name"], newer["scopes"]) == (key_id, "CI", older["scopes"])
+    assert older["expiresAt"] is not None
+    assert newer["expiresAt"] is None
+    assert with_alice("key", "rotate", key_id, "--overlap", "5w").status == 1
+    with_alice("key", "revoke", key_id)
+    assert with_alice("key", "rotate", key_id).status == 1
+
+
 def test_a_key_is_limited(with_alice: Mailcheck) -> None:
     """A key with limits shows them when it is issued and in both lists."""
     limits = ["--scope", "inbox:read", "--tag", "sign", "--tag-prefix", "run-", "--expires", "30d"]
@@ -295,6 +310,7 @@ def test_the_audit_log(with_alice: Mailcheck) -> None:
     assert with_alice("audit", "--limit", "1").lines == lines[:1]
     shown = json.loads(with_alice("audit", "--json").lines[0])
     assert (shown["account"], shown["action"], shown["client"]) == ("alice", "key issued", None)
+    assert (shown["cursor"], len(shown["id"])) == ("a5", 36)
     assert with_alice("audit", "--account", "nobody").status == 1
 
 

@@ -359,6 +359,16 @@ class ManageAccounts:
         key = await self._store.get_key(key_id)
         return None if key is None else key.made_by
 
+    async def find_key(self, key_id: str) -> ApiKey:
+        """Return a key by its id.
+
+        :raises KeyNotFound: there is none.
+        """
+        key = await self._store.get_key(KeyId(key_id))
+        if key is None:
+            raise KeyNotFound(f"no key has the id {key_id!r}; `mailcheck key list` shows the ids")
+        return key
+
     async def rotate_key(
         self, key: ApiKey, overlap: int, made_by: AccountId | None, by: Actor
     ) -> RotatedKey:
