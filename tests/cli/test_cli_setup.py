@@ -28,6 +28,7 @@ tag = "signup"
 target = "Example.com"
 every_minutes = 60
 selectors = ["s1", "s2"]
+alert_to = ["ops@example.com"]
 
 [[projects.heartbeats]]
 name = "backup"
@@ -67,8 +68,9 @@ def webhook(url: str, **wanted: Any) -> Present:
 
 def watch(**facts: Any) -> Present:
     """Return the watch of the domain."""
-    known = {"target": "example.com", "everyMinutes": 60, "selectors": ["s2", "s1"], "alertTo": []}
-    return Present(Kind.WATCH, "example.com", "d-1", {**known, **facts})
+    known = {"target": "example.com", "everyMinutes": 60, "selectors": ["s2", "s1"]}
+    receivers = {"alertTo": ["ops@example.com"]}
+    return Present(Kind.WATCH, "example.com", "d-1", {**known, **receivers, **facts})
 
 
 def beat(**facts: Any) -> Present:
@@ -110,7 +112,10 @@ def test_a_new_project(tmp_path: Path) -> None:
         "add the member bob of shop: role reader",
         "add the key CI of shop: scopes inbox:read",
         "add the webhook https://ci.example.com/mail of shop: tag signup",
-        "add the watch Example.com of shop: everyMinutes 60, selectors s1 s2",
+        (
+            "add the watch Example.com of shop: everyMinutes 60, selectors s1 s2, "
+            "alertTo ops@example.com"
+        ),
         "add the heartbeat backup of shop: at 06:00",
     ]
     assert plan.left == ()
@@ -127,6 +132,7 @@ def test_a_second_run_changes_nothing(tmp_path: Path) -> None:
     (watch(selectors=["s1"]), 4, ["change the watch Example.com of shop: selectors s1 s2"], []),
     (beat(at="07:00"), 5, ["change the heartbeat backup of shop: at 06:00"], []),
     (beat(quiet="22:00-06:00"), 5, [], []),
+    (watch(alertTo=["mailto:ops@example.com"]), 4, [], []),
     (
         key("CI", "tests"),
         2,
@@ -254,6 +260,10 @@ def test_an_unknown_person(tmp_path: Path) -> None:
     (
         '[[projects]]\nname = "a"\nheartbeats = [{ name = "b", at = "06:00", every_minutes = 9 }]',
         "heartbeat 1: every_minutes cannot be combined",
+    ),
+    (
+        '[[projects]]\nname = "a"\nwatches = [{ target = "b.example", alert_to = ["x"] }]',
+        "project a, watch 1: alert_to",
     ),
     ('[[projects]]\nname = "a"\n[[projects]]\nname = "a"', "project a is in the file twice"),
     ('[[projects]]\nname = "a"\nremove = ["key"]', "remove has 'key'; did you mean keys?"),

@@ -19,6 +19,7 @@ from mailcheck.api.requests.heartbeats import HeartbeatToCreate
 from mailcheck.api.requests.inbox import WebhookToCreate
 from mailcheck.api.requests.parsing import Request, read_object, request_fields
 from mailcheck.core.errors import InvalidParameter, did_you_mean
+from mailcheck.core.webhooks import parse_alert_receivers
 
 _CAPITAL = re.compile(r"([A-Z])")
 
@@ -210,6 +211,7 @@ class _Reader:
             parsed = read_object(request, sent)
             for derived in ("settings", "wish", "wanted"):
                 getattr(parsed, derived, None)
+            parse_alert_receivers(sent.get("alertTo", ()))
         except InvalidParameter as problem:
             text = str(problem).replace(problem.name, snake(problem.name))
             self.problems.append(f"{where}: {text.partition(': send {')[0]}")

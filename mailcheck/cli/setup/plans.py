@@ -10,6 +10,7 @@ from msgspec import Struct
 from mailcheck.cli.setup.files import TABLES, Kind, Setup, SetupError, Wanted, WantedProject
 from mailcheck.core.addresses import parse_mailbox
 from mailcheck.core.errors import nearest_word
+from mailcheck.core.webhooks import parse_alert_receivers, split_kind, web_url_of
 
 OWN_KEY = "mailcheck apply"
 """Name of the keys with which the command works. No file is compared with them."""
@@ -131,7 +132,7 @@ class _Planner:
         receivers = _receivers(wanted, present)
         for other in found:
             # The webhooks of alerts come and go with their watches.
-            if other.kind is Kind.WEBHOOK and other.name in receivers:
+            if other.kind is Kind.WEBHOOK and web_url_of(other.name) in receivers:
                 continue
             if other.kind is Kind.KEY and (other.facts["isProgram"] or other.name == OWN_KEY):
                 continue
@@ -184,7 +185,7 @@ class _Planner:
             for name, value in item.body.items()
             if name != TABLES[item.kind].identity
             and name in present.facts
-            and _plain(value) != _plain(present.facts[name])
+            and _plain(value, name) != _plain(present.facts[name], name)
         }
         where = f"the {item.kind.one} {item.name} of {project}"
         if item.file is not None and item.file not in self._files:
@@ -212,7 +213,7 @@ def _receivers(wanted: WantedProject, present: PresentProject) -> frozenset[str]
     """Return the receivers of alerts, of whom some are webhooks."""
     bodies = [item.body for item in wanted.items] + [item.facts for item in present.items]
     named = (to for body in bodies for to in body.get("alertTo", ()))
-    return frozenset(to.rpartition("=")[2] if to[:5] in ("error", "warni") else to for to in named)
+    return frozenset(web_url_of(split_kind(to)[1]) for to in named)
 
 
 def _is_same(item: Wanted, present: Present) -> bool:
@@ -228,8 +229,10 @@ def _is_same(item: Wanted, present: Present) -> bool:
     return wanted == filters and item.body.get("provider") == present.facts["provider"]
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, name: str = "") -> Any:
     """Return a value for comparisons: lists without their order, and empty texts as `None`."""
+    if name == "alertTo":
+        return set(parse_alert_receivers(value))
     if isinstance(value, list | tuple):
         return sorted(str(entry).casefold() for entry in value)
     if isinstance(value, str):
