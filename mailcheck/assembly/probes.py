@@ -348,12 +348,12 @@ class Probes:
 
         host, port = parse_relay(address)
         relay = Relay(
-            host,
-            port,
-            options.tls,
-            options.user,
-            options.password,
-            self._own_name,
+            host=host,
+            port=port,
+            tls=options.tls,
+            user=options.user,
+            password=options.password,
+            own_name=self._own_name,
             owner=f"of [{section}]",
         )
         return SmtpRelay(self._reactor, relay, self._trust or TrustRoots(()))

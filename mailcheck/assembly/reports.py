@@ -198,12 +198,12 @@ def _build_fetching(
 
     store = ReportMailboxStore(runtime.engine)
     return FetchReports(
-        store,
-        report_mailboxes(runtime.config),
-        _opener(runtime),
-        AccessTokens(_TokenEndpoint(runtime), store, runtime.clock),
-        import_mails,
-        find_account,
+        store=store,
+        mailboxes=report_mailboxes(runtime.config),
+        open_mailbox=_opener(runtime),
+        tokens=AccessTokens(_TokenEndpoint(runtime), store, runtime.clock),
+        import_mails=import_mails,
+        find_account=find_account,
         holder=runtime.holder,
         clock_and_randomness=runtime.clock_and_randomness,
     )
@@ -227,30 +227,28 @@ def _find_trust(runtime: Runtime) -> FindTrust:
     return lambda: find_trust_roots(runtime.config.probes.ca_file)
 
 
-class _TokenEndpoint:
+class _TokenEndpoint(Struct, frozen=True, eq=False):
     """Sends forms to token endpoints. It is built with the first form."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
+    runtime: Runtime
 
     def post(self, url: str, form: Any, user: tuple[str, str] | None) -> Deferred[JsonObject]:
         """Send a form, as defined by `TokenEndpoint`."""
         from mailcheck.probes.identity_provider import HttpIdentityProvider
 
-        runtime = self._runtime
+        runtime = self.runtime
         return HttpIdentityProvider(runtime.reactor, _find_trust(runtime)).post(url, form, user)
 
 
-class _Threads:
+class _Threads(Struct, frozen=True, eq=False):
     """Runs what may block in the threads of the reactor."""
 
-    def __init__(self, reactor: Any) -> None:
-        self._reactor = reactor
+    reactor: Any
 
     def run(self, call: Callable[[], Result], owner: str = "") -> Deferred[Result]:
         """Run the call, as defined by `Worker`."""
-        pool = self._reactor.getThreadPool()
-        return cast("Deferred[Result]", deferToThreadPool(self._reactor, pool, call))
+        pool = self.reactor.getThreadPool()
+        return cast("Deferred[Result]", deferToThreadPool(self.reactor, pool, call))
 
     def start(self) -> None:
         """There is nothing to start."""

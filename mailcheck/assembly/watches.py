@@ -125,12 +125,12 @@ def build_digests(
         return runtime.receivers.line(account_name).post(post)
 
     send = SendDigests(
-        store,
-        watches.store,
-        watches.heartbeats,
-        reports.operations,
-        SendInternalMail(receiver, config.inbox.domain).send,
-        send_mail,
+        store=store,
+        watches=watches.store,
+        heartbeats=watches.heartbeats,
+        reports=reports.operations,
+        send_to_inbox=SendInternalMail(receiver, config.inbox.domain).send,
+        send_mail=send_mail,
         sender=alerts_from(config),
         pages=runtime.urls,
         memory=runtime.persistent_state.memory,

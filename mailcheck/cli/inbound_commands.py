@@ -122,8 +122,8 @@ def list_routes(daemon: Mailcheck, options: argparse.Namespace, console: Console
         console.print_text(json.dumps(found))
         return EXIT_FINE
     console.explain_empty(found["routes"], "no route yet: mailcheck inbound add PATTERN ADDRESS")
-    for one in found["routes"]:
-        console.print_words((one["id"], one["format"], one["to"], one["url"]))
+    for route in found["routes"]:
+        console.print_words((route["id"], route["format"], route["to"], route["url"]))
     return EXIT_FINE
 
 
@@ -163,10 +163,10 @@ def remove_route(daemon: Mailcheck, options: argparse.Namespace, console: Consol
 
 
 def _print_attempts(page: Any, console: Console) -> None:
-    for one in reversed(page["attempts"]):
-        status = "-" if one["status"] is None else str(one["status"])
-        result = "taken" if one["delivered"] else one["problem"]
-        console.print_words((one["at"], one["mailId"], status, result))
+    for attempt in reversed(page["attempts"]):
+        status = "-" if attempt["status"] is None else str(attempt["status"])
+        result = "taken" if attempt["delivered"] else attempt["problem"]
+        console.print_words((attempt["at"], attempt["mailId"], status, result))
     if page["pending"]:
         console.print_note(f"{page['pending']} pending")
 

@@ -178,7 +178,7 @@ def _send(
     texts = list(options.recipients)
     if options.from_fields:
         texts += _recipient_texts(fields)
-    recipients = dict.fromkeys(_qualify(one, domain) for one in _addresses(texts))
+    recipients = dict.fromkeys(_qualify(address, domain) for address in _addresses(texts))
     if not recipients:
         if options.from_fields:
             console.print_note("sendmail: the mail has no recipient in To, Cc or Bcc")

@@ -307,6 +307,15 @@ def _check_any_mailbox(mailbox: MailboxOptions) -> Iterator[str]:
         yield "then = move requires move_to, and only then it has a meaning"
 
 
+_OF_IMAP = frozenset(
+    (
+        *("tls", "user", "password", "folder"),
+        *("token_url", "client_id", "client_secret", "refresh_token", "scope"),
+    )
+)
+"""The options of a mailbox that a Maildir does not have."""
+
+
 def _check_maildir(mailbox: MailboxOptions) -> Iterator[str]:
     given = [
         option.name
@@ -322,15 +331,6 @@ def _check_maildir(mailbox: MailboxOptions) -> Iterator[str]:
             yield f"{name} {path!r} is not an absolute path"
     if mailbox.maildir == mailbox.move_to:
         yield "move_to is the Maildir itself"
-
-
-_OF_IMAP = frozenset(
-    (
-        *("tls", "user", "password", "folder"),
-        *("token_url", "client_id", "client_secret", "refresh_token", "scope"),
-    )
-)
-"""The options of a mailbox that a Maildir does not have."""
 
 
 def _check_imap_mailbox(mailbox: MailboxOptions) -> Iterator[str]:

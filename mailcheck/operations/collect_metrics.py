@@ -91,7 +91,9 @@ class CollectMetrics(Struct, frozen=True, eq=False):
             await self.heartbeats.all(account_id), key=lambda one: (one.is_well, one.name)
         )
         reported = [
-            one for one in await self.reports.domains(account_id) if one.kind is ReportKind.DMARC
+            domain
+            for domain in await self.reports.domains(account_id)
+            if domain.kind is ReportKind.DMARC
         ]
         alerts = [
             *((("watch", alert)) for alert in await self.watches.open_alerts(account_id)),
@@ -158,7 +160,7 @@ def _of_watches(watched: Sequence[_Watched], most: int) -> list[Metric]:
 
 
 def _of_heartbeats(heartbeats: Sequence[Heartbeat], most: int) -> list[Metric]:
-    active = [one for one in heartbeats if one.state is not HeartbeatState.PAUSED]
+    active = [heartbeat for heartbeat in heartbeats if heartbeat.state is not HeartbeatState.PAUSED]
 
     def by_name(
         name: str, text: str, read: Callable[[Heartbeat], float | None], combine: Combine

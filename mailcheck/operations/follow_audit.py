@@ -102,7 +102,7 @@ def _positions(entries: list[AuditEntry]) -> list[int]:
     return [entry.position for entry in entries] or [0]
 
 
-class AuditJournal:
+class AuditJournal(Struct, frozen=True, eq=False):
     """Writes each entry of the audit log to the log of the daemon, too.
 
     An entry is written at least once, also one of the command line: two daemons, or one that stops
@@ -111,13 +111,12 @@ class AuditJournal:
 
     _log = Logger()
 
-    def __init__(self, store: AuditStore) -> None:
-        self._store = store
+    store: AuditStore
 
     async def write(self) -> None:
         """Write the entries that are new."""
         try:
-            while found := await self._store.unjournaled(JOURNAL_BATCH):
+            while found := await self.store.unjournaled(JOURNAL_BATCH):
                 for entry in found:
                     self._log.info(
                         "audit {id}: {happened} {action} of {account!r} by {actor!r} "
@@ -130,6 +129,6 @@ class AuditJournal:
                         client=entry.client,
                         detail=entry.detail,
                     )
-                await self._store.note_journaled(found[-1].position)
+                await self.store.note_journaled(found[-1].position)
         except StoreUnavailable:
             pass  # the next round tries again

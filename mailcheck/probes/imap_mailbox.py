@@ -177,6 +177,9 @@ def way_to(mailbox: ReportMailbox, reactor: Any, find_trust: FindTrust) -> Way:
     return Way(wrapClientTLS(verified, endpoint))
 
 
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
 class ImapMailbox(NamedTuple):
     """Implements `mailcheck.ports.report_mailboxes.MailboxOpener` for a folder of a server.
 
@@ -214,9 +217,6 @@ class ImapMailbox(NamedTuple):
         """Return the day since which mails are read, as SEARCH expects it (RFC 9051 6.4.4)."""
         day = datetime.fromtimestamp((self.now() - OLDEST) / SECOND, UTC)
         return f"{day.day}-{_MONTHS[day.month - 1]}-{day.year}"
-
-
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 class OpenFolder:

@@ -122,12 +122,12 @@ class ApplicationSender(Struct, frozen=True, eq=False):
         if why_not_public(address) is None:
             tls = REQUIRED if route.user else OFFERED
         relay = Relay(
-            host,
-            port,
-            tls,
-            route.user,
-            route.password,
-            self.own_name,
+            host=host,
+            port=port,
+            tls=tls,
+            user=route.user,
+            password=route.password,
+            own_name=self.own_name,
             owner="of the route",
             called="the server",
             address=str(address),
@@ -139,7 +139,9 @@ class ApplicationSender(Struct, frozen=True, eq=False):
         if is_cut_off and sent.status is None:
             return InboundAnswer(problem=CUT_OFF)
         refused = [reply for reply in sent.replies if not reply.is_accepted]
-        body = "\n".join(f"{one.address}: {one.code} {one.text}" for one in sent.replies).encode()
+        body = "\n".join(
+            f"{reply.address}: {reply.code} {reply.text}" for reply in sent.replies
+        ).encode()
         status = refused[0].code if refused else sent.status
         problem = "" if status is not None else sent.problem
         return InboundAnswer(status, problem, body=body[:ANSWER_KEPT])

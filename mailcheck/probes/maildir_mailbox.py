@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+from msgspec import Struct
+
 from mailcheck.core.domains.report_mailboxes import (
     BATCH_OCTETS,
     LARGEST_MAIL,
@@ -45,30 +47,27 @@ class MaildirMailbox:
         return OpenMaildir(self._mailbox, self._threads, waiting, self._known)
 
 
-class OpenMaildir:
+class OpenMaildir(Struct, eq=False):
     """The unread mails of a Maildir. ``known`` gets the names of mails that were read."""
 
-    def __init__(
-        self, mailbox: ReportMailbox, threads: Worker, waiting: Sequence[Path], known: set[str]
-    ) -> None:
-        self._mailbox = mailbox
-        self._threads = threads
-        self._waiting = waiting
-        self._known = known
+    mailbox: ReportMailbox
+    threads: Worker
+    waiting: Sequence[Path]
+    known: set[str]
 
     async def next_batch(self, limit: int) -> Batch | None:
         """Read the next mails, as defined by `OpenMailbox`."""
-        if not self._waiting:
+        if not self.waiting:
             return None
-        chosen = self._waiting[:limit]
-        mails = await self._threads.run(partial(_read_some, chosen))
-        self._waiting = self._waiting[len(mails) :]
-        self._known.update(_unique_part(path) for path in chosen[: len(mails)])
+        chosen = self.waiting[:limit]
+        mails = await self.threads.run(partial(_read_some, chosen))
+        self.waiting = self.waiting[len(mails) :]
+        self.known.update(_unique_part(path) for path in chosen[: len(mails)])
         return Batch([mail for mail in mails if mail is not None], Place())
 
     async def finish(self, keys: Sequence[str]) -> None:
         """Mark or move mails, as defined by `OpenMailbox`."""
-        await self._threads.run(partial(_finish, self._mailbox, keys))
+        await self.threads.run(partial(_finish, self.mailbox, keys))
 
     async def close(self) -> None:
         """Close it, which has no effect."""

@@ -112,7 +112,9 @@ class RoutedMails:
                 address for _, address in numbered if matches_recipient(route.pattern, address)
             )
             reached |= dict.fromkeys(matching)
-            parts = [(one,) for one in matching] if route.is_per_recipient else [matching]
+            parts = (
+                [(recipient,) for recipient in matching] if route.is_per_recipient else [matching]
+            )
             for recipients in filter(None, parts):
                 one = InboundDelivery(
                     id=_derived_id(mail_id, route.id, recipients),

@@ -108,7 +108,7 @@ def render_project(project: Account, domain: str) -> Project:
 
 def render_projects(found: Sequence[Account], domain: str) -> Projects:
     """Render projects."""
-    return Projects(tuple(render_project(one, domain) for one in found))
+    return Projects(tuple(render_project(place, domain) for place in found))
 
 
 def render_member(member: ProjectMember) -> Member:

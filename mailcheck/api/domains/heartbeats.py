@@ -157,7 +157,7 @@ def render_heartbeat_details(shown: HeartbeatDetails) -> HeartbeatWithBeats:
     return HeartbeatWithBeats(
         **_fields(shown.heartbeat),
         history=tuple(map(_day, shown.heartbeat.days)),
-        beats=tuple(beat for one in shown.beats if (beat := _beat(one)) is not None),
+        beats=tuple(beat for shown_beat in shown.beats if (beat := _beat(shown_beat)) is not None),
         alerts=tuple(map(render_alert, shown.alerts)),
         receivers=tuple(map(render_receiver, shown.receivers)),
     )

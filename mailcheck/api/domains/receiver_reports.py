@@ -274,7 +274,7 @@ def render_overview(shown: ShownOverview, page: int = 1, limit: int = MAX_SENDER
         mail=render_split(known.mail),
         stopped_by_reject=known.stopped.total,
         days=tuple(
-            MailOfDays(format_day(one.first_day), render_split(one.mail)) for one in known.days
+            MailOfDays(format_day(day.first_day), render_split(day.mail)) for day in known.days
         ),
         reporters=tuple(Reporter(name, count) for name, count in known.reporters.items()),
         senders=tuple(_sender(sender, shown.feedback) for sender in shown.senders),

@@ -141,7 +141,7 @@ def render_created_route(route: inbound.InboundRoute) -> InboundRouteWithSecret:
 
 def render_sent(sent: SentMail) -> SentInboundMail:
     """Render a mail that waits for its deliveries."""
-    return SentInboundMail(sent.mail_id, tuple(one.id for one in sent.deliveries))
+    return SentInboundMail(sent.mail_id, tuple(delivery.id for delivery in sent.deliveries))
 
 
 def render_attempts(page: AttemptPage) -> InboundAttempts:
@@ -152,7 +152,9 @@ def render_attempts(page: AttemptPage) -> InboundAttempts:
         delivered=page.is_delivered,
         pending=page.pending,
         deliveries=tuple(
-            _render_delivery(one) for one in page.deliveries if one.delivery.mail_id is not None
+            _render_delivery(listed)
+            for listed in page.deliveries
+            if listed.delivery.mail_id is not None
         ),
     )
 

@@ -87,7 +87,7 @@ def render_message_card(message: StoredMessage, document: str, urls: PublicUrls)
         best_link=content.best_link,
         document=document if len(document) <= MAX_DOCUMENT else "",
         text=text,
-        attachments=tuple(_line(one.filename) for one in content.attachments),
+        attachments=tuple(_line(attachment.filename) for attachment in content.attachments),
         page_url=urls.page_url(summary.account_id, f"/inbox/messages/{summary.id}"),
     )
 

@@ -61,13 +61,17 @@ def render_all_heartbeats(
 ) -> HeartbeatsResult:
     """Render the heartbeats of an account."""
     shape = render_heartbeats(found, alerts)
-    bad = sum(not one.is_well for one in found)
+    bad = sum(not heartbeat.is_well for heartbeat in found)
     return defuse(
         HeartbeatsResult(
             PUBLISHED_NOTICE,
             f"{len(found)} heartbeats, {bad} with problems",
-            tuple(ListedHeartbeat(**fields_of(one, ListedHeartbeat)) for one in shape.heartbeats),
-            tuple(OpenAlert(**fields_of(one, OpenAlert)) for one in shape.open_alerts) or ABSENT,
+            tuple(
+                ListedHeartbeat(**fields_of(heartbeat, ListedHeartbeat))
+                for heartbeat in shape.heartbeats
+            ),
+            tuple(OpenAlert(**fields_of(alert, OpenAlert)) for alert in shape.open_alerts)
+            or ABSENT,
         )
     )
 
@@ -78,12 +82,13 @@ def render_one_heartbeat(shown: HeartbeatDetails) -> HeartbeatsResult:
     alerts = [alert for alert in shape.alerts if alert.ended_at is None]
     return defuse(
         HeartbeatsResult(
-            PUBLISHED_NOTICE,
-            f"heartbeat {shape.name}: {shape.state.value}, {len(alerts)} open alerts",
-            (ListedHeartbeat(**fields_of(shape, ListedHeartbeat)),),
-            tuple(OpenAlert(**fields_of(one, OpenAlert)) for one in alerts) or ABSENT,
-            shape.address,
-            _beats(shape) or ABSENT,
+            untrusted=PUBLISHED_NOTICE,
+            summary=f"heartbeat {shape.name}: {shape.state.value}, {len(alerts)} open alerts",
+            heartbeats=(ListedHeartbeat(**fields_of(shape, ListedHeartbeat)),),
+            open_alerts=tuple(OpenAlert(**fields_of(alert, OpenAlert)) for alert in alerts)
+            or ABSENT,
+            address=shape.address,
+            beats=_beats(shape) or ABSENT,
         )
     )
 

@@ -107,12 +107,12 @@ def render_inbound(page: AttemptPage, mail_id: InboundMailId | None) -> InboundR
     more = f", {page.pending} pending" if page.pending else ""
     return defuse(
         InboundResult(
-            PUBLISHED_NOTICE,
-            f"{state}{answered}{more}",
-            page.is_delivered,
-            page.pending,
-            tuple(map(_render_attempt, page.attempts[:SHOWN_ATTEMPTS])),
-            ABSENT if mail_id is None else mail_id,
+            untrusted=PUBLISHED_NOTICE,
+            summary=f"{state}{answered}{more}",
+            delivered=page.is_delivered,
+            pending=page.pending,
+            attempts=tuple(map(_render_attempt, page.attempts[:SHOWN_ATTEMPTS])),
+            mail_id=ABSENT if mail_id is None else mail_id,
         )
     )
 

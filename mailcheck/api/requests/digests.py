@@ -14,7 +14,7 @@ from mailcheck.core.domains.watches import QuietTime
 
 NEVER = "never"
 
-EVERY = one_of([*(one.value for one in DigestInterval), NEVER])
+EVERY = one_of([*(interval.value for interval in DigestInterval), NEVER])
 
 
 class DigestChoice(Request, frozen=True, kw_only=True):

@@ -355,7 +355,7 @@ class MailToSend(LetterFields, frozen=True, kw_only=True):
     def verdicts(self) -> Verdicts | None:
         """The verdicts, or `None` if none was sent."""
         given = (self.spf, self.dkim, self.dmarc, self.spam, self.spam_score)
-        if all(one is None for one in given):
+        if all(value is None for value in given):
             return None
         return Verdicts(
             spf=InboundVerdict(self.spf or InboundVerdict.PASS),

@@ -121,7 +121,7 @@ class Bounce(Struct, frozen=True):
     @property
     def title(self) -> str:
         """The result, if all recipients have the same one."""
-        titles = {one.title for one in self.recipients}
+        titles = {recipient.title for recipient in self.recipients}
         return titles.pop() if len(titles) == 1 else "Delivery report"
 
 
@@ -132,7 +132,7 @@ def read_bounce(status: bytes, returned: bytes = b"") -> Bounce | None:
     """
     blocks = _BLANK.split(end_lines(status[:MAX_STATUS]).strip(), MAX_RECIPIENTS + 1)
     sections = [_fields(block) for block in blocks[: MAX_RECIPIENTS + 1]]
-    groups = [one for one in sections if _address(one)]
+    groups = [section for section in sections if _address(section)]
     if not groups:
         return None
     mail = _fields(end_lines(returned[:MAX_STATUS]).lstrip())

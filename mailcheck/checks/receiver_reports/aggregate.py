@@ -101,13 +101,13 @@ class Row(Struct, frozen=True):
 
 _PASSING = tuple(f'"{name}":"{PASS}"' for name in ("dkim", "spf"))
 
-PASSING_PATTERNS = tuple(f"%{one}%" for one in _PASSING)
+PASSING_PATTERNS = tuple(f"%{text}%" for text in _PASSING)
 """SQL patterns of the JSON of rows that pass. Quotes in texts are escaped, so no text matches."""
 
 
 def has_passed(result: str) -> bool:
     """Return whether a row passes, from its JSON."""
-    return any(one in result for one in _PASSING)
+    return any(text in result for text in _PASSING)
 
 
 class PublishedPolicy(Struct, frozen=True):

@@ -128,8 +128,8 @@ def list_beats(daemon: Mailcheck, options: argparse.Namespace, console: Console)
         console.explain_empty(
             found["heartbeats"], "no mail is expected yet: mailcheck beat add NAME --at 06:00"
         )
-        for one in found["heartbeats"]:
-            console.print_words((one["name"], one["state"], one["schedule"]))
+        for heartbeat in found["heartbeats"]:
+            console.print_words((heartbeat["name"], heartbeat["state"], heartbeat["schedule"]))
         console.print_lines(map(_alert_line, alerts))
     return EXIT_PROBLEM if alerts else EXIT_FINE
 

@@ -78,9 +78,9 @@ class Administer(Struct, frozen=True, eq=False):
             found = await self.keys.accounts.get(account_id)
             if found.is_project:
                 return found
-        for one in await self.projects.of_person(own):
-            if one.project.id == account_id and one.role is Role.OWNER:
-                return one.project
+        for membership in await self.projects.of_person(own):
+            if membership.project.id == account_id and membership.role is Role.OWNER:
+                return membership.project
         raise AccountNotFound("this project does not exist, or another key manages it")
 
     async def project(self, holder: Administrator, project_id: str) -> Account:
@@ -99,9 +99,11 @@ class Administer(Struct, frozen=True, eq=False):
             return [holder.account]
         if holder.is_operator:
             found = await self.keys.accounts.accounts()
-            return sorted((one for one in found if one.is_project), key=lambda one: one.name)
+            return sorted(
+                (account for account in found if account.is_project), key=lambda one: one.name
+            )
         owned = await self.projects.of_person(holder.account)
-        return [one.project for one in owned if one.role is Role.OWNER]
+        return [membership.project for membership in owned if membership.role is Role.OWNER]
 
     async def create_project(
         self, holder: Administrator, name: str, owner_name: str | None

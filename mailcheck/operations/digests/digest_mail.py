@@ -68,8 +68,10 @@ def make_part(
 ) -> DigestPart:
     """Return a part with the first lines, without control characters."""
     shown = tuple(
-        DigestLine(one_line(one.subject), one_line(one.sentence), one_line(one.value), one.level)
-        for one in lines[:MOST_LINES]
+        DigestLine(
+            one_line(line.subject), one_line(line.sentence), one_line(line.value), line.level
+        )
+        for line in lines[:MOST_LINES]
     )
     return DigestPart(title, shown, len(lines) if total is None else total, empty)
 

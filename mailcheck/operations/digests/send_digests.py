@@ -205,29 +205,29 @@ class SendDigests:
             make_part(f"Reports of the last {PLANNED_DAYS} days", list(map(_report, plans))),
         ]
         return DigestPage(
-            digest.account_name,
-            digest.settings.every or DigestInterval.WEEK,
-            since,
-            now,
-            tuple(parts),
-            self._pages.page_url(account_id, "/domains"),
-            self._pages.page_url(account_id, "/digest"),
+            account_name=digest.account_name,
+            every=digest.settings.every or DigestInterval.WEEK,
+            begins_at=since,
+            ends_at=now,
+            parts=tuple(parts),
+            page=self._pages.page_url(account_id, "/domains"),
+            settings_page=self._pages.page_url(account_id, "/digest"),
         )
 
     async def _plan(self, account_id: AccountId) -> list[PolicyPlan]:
         """Return the plans of the domains with the most mail in reports."""
         found = await self._reports.show.domains(account_id)
-        reported = [one for one in found if one.kind is ReportKind.DMARC]
+        reported = [known for known in found if known.kind is ReportKind.DMARC]
         reported.sort(key=lambda one: -one.messages)
         plans = []
-        for one in reported[:PLANNED_DOMAINS]:
-            planning = self._reports.plan.plan(account_id, one.domain, PLANNED_DAYS)
+        for known in reported[:PLANNED_DOMAINS]:
+            planning = self._reports.plan.plan(account_id, known.domain, PLANNED_DAYS)
             planned = Deferred.fromCoroutine(planning).addTimeout(PLAN_SECONDS, self._clock)
             try:
                 plans.append(await planned)
             except (ExpectedFailure, DeferredTimeout) as failure:
                 self._log.info(
-                    "a digest has no plan of {domain}: {why}", domain=one.domain, why=failure
+                    "a digest has no plan of {domain}: {why}", domain=known.domain, why=failure
                 )
         return plans
 

@@ -167,7 +167,9 @@ class DeliverInbound(QueueWorker[InboundDeliveryId, InboundJob]):
 
         Return `None` if they have to wait, or if this daemon or the account is busy.
         """
-        waits = not route.is_confirmed or any(first_delay(one.fault) for one in deliveries)
+        waits = not route.is_confirmed or any(
+            first_delay(delivery.fault) for delivery in deliveries
+        )
         is_busy = len(self._under_way) + len(deliveries) > self.max_jobs
         of_account = list(self._owners.values()).count(route.account_id)
         if waits or is_busy or not self._is_running or of_account + len(deliveries) > OF_ACCOUNT:

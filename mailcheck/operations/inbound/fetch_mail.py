@@ -4,6 +4,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple, TypeVar
 
+from msgspec import Struct
+
 from mailcheck.core.errors import InboundMailNotFound, InboundRouteNotFound
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.inbound import InboundMail, InboundRoute, InboundRouteId
@@ -24,12 +26,11 @@ class RoutedMail(NamedTuple):
 Result = TypeVar("Result")
 
 
-class FetchInbound:
+class FetchInbound(Struct, frozen=True, eq=False):
     """Shows mails by the routes that carry them. Few large ones are in memory at the same time."""
 
-    def __init__(self, store: InboundStore, mail_bytes: MailBytes) -> None:
-        self._store = store
-        self._mail_bytes = mail_bytes
+    store: InboundStore
+    mail_bytes: MailBytes
 
     async def show(
         self,
@@ -45,7 +46,7 @@ class FetchInbound:
         :raises Overloaded: too many large mails are being read.
         """
         routes = await self._routes(account_id, has)
-        found = await self._store.find_routed(account_id, tuple(routes), ids)
+        found = await self.store.find_routed(account_id, tuple(routes), ids)
         if found is None:
             raise _missing()
         return await self._show(found, routes[found.route_id], show)
@@ -54,7 +55,7 @@ class FetchInbound:
         self, route: InboundRoute, mail_id: str, show: Callable[[RoutedMail], Result]
     ) -> Result:
         """Show a mail of a route to a caller that has proved a secret of it; raises as `show`."""
-        found = await self._store.find_routed(route.account_id, (route.id,), (mail_id, mail_id))
+        found = await self.store.find_routed(route.account_id, (route.id,), (mail_id, mail_id))
         if found is None:
             raise _missing()
         return await self._show(found, route, show)
@@ -62,12 +63,12 @@ class FetchInbound:
     async def _show(
         self, found: RoutedMailFacts, route: InboundRoute, show: Callable[[RoutedMail], Result]
     ) -> Result:
-        async with self._mail_bytes.turn(found):
-            stored = await self._store.find_mail(found.account_id, found.mail_id)
+        async with self.mail_bytes.turn(found):
+            stored = await self.store.find_mail(found.account_id, found.mail_id)
             if stored is None:
                 raise _missing()
             call = partial(show, RoutedMail(stored.mail, route))
-            return await self._mail_bytes.work(call, found.size, found.account_id)
+            return await self.mail_bytes.work(call, found.size, found.account_id)
 
     async def ids(
         self, account_id: AccountId, has: Has, limit: int, after: str = "", before: str = ""
@@ -78,7 +79,7 @@ class FetchInbound:
         :param before: the id of the mail before which the page ends.
         """
         routes = await self._routes(account_id, has)
-        found = await self._store.routed_ids(
+        found = await self.store.routed_ids(
             account_id, tuple(routes), limit + 1, after=after, before=before
         )
         has_more = len(found) > limit
@@ -92,13 +93,13 @@ class FetchInbound:
 
         :raises InboundRouteNotFound: there is none.
         """
-        found = await self._store.find_any_route(InboundRouteId(route_id))
+        found = await self.store.find_any_route(InboundRouteId(route_id))
         if found is None:
             raise InboundRouteNotFound("there is no such route")
         return found
 
     async def _routes(self, account_id: AccountId, has: Has) -> dict[InboundRouteId, InboundRoute]:
-        return {route.id: route for route in await self._store.routes(account_id) if has(route)}
+        return {route.id: route for route in await self.store.routes(account_id) if has(route)}
 
 
 def _missing() -> InboundMailNotFound:

@@ -76,14 +76,14 @@ class ReadInbound:
         deliveries = tuple(
             await self._store.deliveries(account_id, wanted, LOOKED_AT, has_attempts=False)
         )
-        mails = [one.delivery for one in deliveries if one.delivery.mail_id is not None]
-        taken = [one.taken_at is not None for one in mails]
+        mails = [listed.delivery for listed in deliveries if listed.delivery.mail_id is not None]
+        taken = [delivery.taken_at is not None for delivery in mails]
         is_delivered = bool(taken) and (any if wanted.mail_id is None else all)(taken)
         return AttemptPage(
             tuple(await self._store.attempts(account_id, wanted, limit, offset)),
             await self._store.count_attempts(account_id, wanted),
             is_delivered,
-            sum(one.state in PENDING for one in mails),
+            sum(delivery.state in PENDING for delivery in mails),
             deliveries,
         )
 

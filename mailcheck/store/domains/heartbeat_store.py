@@ -182,8 +182,8 @@ class HeartbeatStore(WatchStore):
         if not keep_run(transaction, holder, recorded.run):
             return False
         watch_id = recorded.run.watch.id
-        for one in recorded.judged:
-            _keep_verdict(transaction, one)
+        for verdict in recorded.judged:
+            _keep_verdict(transaction, verdict)
         if recorded.judged:
             transaction.execute(_FORGET_BEATS, (watch_id, watch_id, MOST_BEATS))
         for day in recorded.days:

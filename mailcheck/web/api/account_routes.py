@@ -254,7 +254,7 @@ class AccountRoutes(Struct, frozen=True, eq=False):
         if name is not UNSET:
             await keep.rename(account, name, by)
         if limits:
-            known = {one: getattr(account, one) for one in AccountLimits.__struct_fields__}
+            known = {name: getattr(account, name) for name in AccountLimits.__struct_fields__}
             await keep.set_limits(account, AccountLimits(**{**known, **limits}), by)
         return await self._reply(account)
 

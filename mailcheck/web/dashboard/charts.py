@@ -82,15 +82,15 @@ def draw_days(
     :param width: number of days in a bar.
     :param length: number of days of the period before today.
     """
-    highest = max((one.mail.total for one in days), default=0)
+    highest = max((day.mail.total for day in days), default=0)
     if not highest:
         return None
     paths: dict[Origin, list[str]] = {one: [] for one in Origin}
-    for one in days:
-        x = (one.first_day - begins) // (width * DAY) * BAR_STEP
+    for day in days:
+        x = (day.first_day - begins) // (width * DAY) * BAR_STEP
         top: float = DAYS_HEIGHT
         for origin, path in paths.items():
-            tall = round(getattr(one.mail, origin.value) * DAYS_HEIGHT / highest, 1)
+            tall = round(getattr(day.mail, origin.value) * DAYS_HEIGHT / highest, 1)
             if tall:
                 top = round(top - tall, 1)
                 path.append(f"M{x} {top:g}h{BAR_WIDTH}v{tall:g}h-{BAR_WIDTH}z")

@@ -91,6 +91,6 @@ class InboundTools(Struct, frozen=True, eq=False):
         if not routes:
             problem = "there is no inbound route: make one with POST /inbound/routes or on a page"
         else:
-            named = "; ".join(f"{one.id} ({one.format}, {one.to})" for one in routes[:10])
+            named = "; ".join(f"{route.id} ({route.format}, {route.to})" for route in routes[:10])
             problem = f"send the route, one of {named}"
         raise InvalidParameter("route", problem)

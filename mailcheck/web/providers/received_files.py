@@ -5,6 +5,8 @@ import hmac
 from base64 import b32encode
 from functools import partial
 
+from msgspec import Struct
+
 from mailcheck.core.errors import InboundRouteNotFound, ShareNotFound
 from mailcheck.core.identifiers import is_secret
 from mailcheck.core.inbound import InboundMail, InboundRoute
@@ -74,25 +76,26 @@ def _download(data: bytes, content_type: str, filename: str) -> Response:
     return Response(reply.status, reply.body, reply.content_type, reply.headers)
 
 
-class ReceivedFiles:
-    """Gives out the parts of received mails at URLs with a proof."""
+class ReceivedFiles(Struct, frozen=True, eq=False):
+    """Gives out the parts of received mails at URLs with a proof.
 
-    def __init__(self, fetch: FetchInbound, base: str) -> None:
-        """``base`` is the path before the names of providers."""
-        self._fetch = fetch
-        self._base = base
+    ``base`` is the path before the names of providers.
+    """
+
+    fetch: FetchInbound
+    base: str
 
     def door(self) -> OpenDoor:
         """Return the door."""
         route = Route("GET", "/<route>/<mail>/<proof>/<name>", self.show, type(None), costs.CONTENT)
         return OpenDoor(
             Door(
-                "received",
-                "Received mail",
-                f"{self._base}/received",
-                (route,),
-                read_nothing,
-                write_error,
+                name="received",
+                title="Received mail",
+                base=f"{self.base}/received",
+                routes=(route,),
+                read=read_nothing,
+                write_error=write_error,
             ),
             admit_anyone,
         )
@@ -104,12 +107,12 @@ class ReceivedFiles:
         """
         path = call.path
         try:
-            route = await self._fetch.route(path["route"])
+            route = await self.fetch.route(path["route"])
         except InboundRouteNotFound:
             raise ShareNotFound("this link is not valid: get the mail from the API again") from None
         require_proof(route, path["mail"], path["proof"], call.received_at)
         show = partial(_show_routed, path["name"])
-        shown = await self._fetch.show_of_route(route, path["mail"], show)
+        shown = await self.fetch.show_of_route(route, path["mail"], show)
         return Reply(shown.status, shown.body, shown.content_type, shown.headers)
 
 

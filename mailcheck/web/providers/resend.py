@@ -439,8 +439,8 @@ def _received_facts(mail: InboundMail, received: ReceivedMail) -> Mapping[str, o
 def _received_headers(received: ReceivedMail) -> Mapping[str, object]:
     """Return the header fields by lower-case name: a text, or a list if a field is repeated."""
     found: dict[str, list[str]] = {}
-    for one in received.fields:
-        found.setdefault(one.name.lower(), []).append(one.decode().strip())
+    for header_field in received.fields:
+        found.setdefault(header_field.name.lower(), []).append(header_field.decode().strip())
     return {name: values[0] if len(values) == 1 else values for name, values in found.items()}
 
 

@@ -6,6 +6,8 @@ from urllib.parse import parse_qsl
 from uuid import UUID
 from xml.sax.saxutils import escape
 
+from msgspec import Struct
+
 from mailcheck.core.errors import InboundRouteNotFound
 from mailcheck.core.identifiers import is_secret
 from mailcheck.core.inbound import InboundRoute, InboundRouteId
@@ -30,17 +32,16 @@ Confirm = Callable[[InboundRouteId], Awaitable[bool]]
 """Confirms a route, and returns whether there is one."""
 
 
-class Subscriptions:
-    """Answers the requests to SNS: certificates, and confirmations of subscriptions."""
+class Subscriptions(Struct, frozen=True, eq=False):
+    """Answers the requests to SNS: certificates, and confirmations of subscriptions.
 
-    def __init__(
-        self, fetch: FetchInbound, confirm: Confirm, conversion: Conversion, base: str
-    ) -> None:
-        """``base`` is the path before the names of providers."""
-        self._fetch = fetch
-        self._confirm = confirm
-        self._conversion = conversion
-        self._base = base
+    ``base`` is the path before the names of providers.
+    """
+
+    fetch: FetchInbound
+    confirm: Confirm
+    conversion: Conversion
+    base: str
 
     def door(self) -> OpenDoor:
         """Return the door."""
@@ -54,12 +55,12 @@ class Subscriptions:
         )
         return OpenDoor(
             Door(
-                "sns",
-                "Amazon SNS",
-                f"{self._base}/sns",
-                (*routes, certificate),
-                read_nothing,
-                write_sns_error,
+                name="sns",
+                title="Amazon SNS",
+                base=f"{self.base}/sns",
+                routes=(*routes, certificate),
+                read=read_nothing,
+                write_error=write_sns_error,
             ),
             admit_anyone,
         )
@@ -74,7 +75,7 @@ class Subscriptions:
         if route is None or not is_secret(wanted, ses.certificate_path(route)):
             raise PathUnknown("there is no such certificate")
         write = partial(sns_key.write_certificate, route.secret)
-        return Reply(200, await self._conversion.run(write, route.account_id), PEM)
+        return Reply(200, await self.conversion.run(write, route.account_id), PEM)
 
     async def act(self, call: Call[None]) -> Reply:
         """Confirm a subscription, as a GET of ``SubscribeURL`` or as AWS's libraries do."""
@@ -94,12 +95,12 @@ class Subscriptions:
             return _error(404, "NotFound", "the topic does not exist")
         if not is_secret(form.get("Token", ""), ses.token_of(route)):
             return _error(400, "InvalidParameter", "the token is not that of the subscription")
-        await self._confirm(route.id)
+        await self.confirm(route.id)
         return _result(action, f"<SubscriptionArn>{ses.subscription_of(route)}</SubscriptionArn>")
 
     async def _find(self, route_id: str) -> InboundRoute | None:
         try:
-            return await self._fetch.route(route_id)
+            return await self.fetch.route(route_id)
         except InboundRouteNotFound:
             return None
 

@@ -110,12 +110,14 @@ class RunHeartbeats(QueueWorker[WatchId, Watch]):
         next_run_at = evaluation.finish(has_more=has_more)
         state = evaluation.state
         run = RunRecord(
-            watch,
-            now,
-            next_run_at,
-            write_beats_state(state),
-            tuple(evaluation.changes),
-            tuple((AlertId(new_short_id(self._random_bytes)), one) for one in evaluation.events),
+            watch=watch,
+            at=now,
+            next_run_at=next_run_at,
+            state=write_beats_state(state),
+            changes=tuple(evaluation.changes),
+            events=tuple(
+                (AlertId(new_short_id(self._random_bytes)), event) for event in evaluation.events
+            ),
             problem_count=len(state.alerts),
         )
         recorded = HeartbeatRecord(run, tuple(evaluation.judged), tuple(evaluation.days))
@@ -185,15 +187,17 @@ def facts_of_report(report: DeliverabilityReport) -> BeatFacts:
         dkim=_is_signed(found.dkim),
         dmarc=_passes(found.dmarc.result),
         signed_by=tuple(
-            dict.fromkeys(one.header.signing_domain.lower() for one in found.dkim.passing)
+            dict.fromkeys(
+                signature.header.signing_domain.lower() for signature in found.dkim.passing
+            )
         ),
         signatures=tuple(
-            sha256(one.header.signature).hexdigest()[:16] for one in found.dkim.passing
+            sha256(signature.header.signature).hexdigest()[:16] for signature in found.dkim.passing
         ),
         unverified=tuple(
-            one.header.signing_domain.lower()
-            for one in found.dkim.signatures
-            if not one.result.is_determined
+            signature.header.signing_domain.lower()
+            for signature in found.dkim.signatures
+            if not signature.result.is_determined
         ),
     )
 
@@ -205,4 +209,4 @@ def _passes(result: AuthResult) -> bool | None:
 def _is_signed(dkim: DkimOfMail) -> bool | None:
     if dkim.passing:
         return True
-    return False if all(one.result.is_determined for one in dkim.signatures) else None
+    return False if all(signature.result.is_determined for signature in dkim.signatures) else None

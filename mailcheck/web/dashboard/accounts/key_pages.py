@@ -52,10 +52,10 @@ def choose_keys(keys: Sequence[KeyUse], search: str, sort: str) -> list[KeyUse]:
     """Return the keys whose name, or that of their maker, contains a text, in an order."""
     folded = search.strip().casefold()
     found = [
-        one
-        for one in keys
-        if folded in one.key.name.casefold()
-        or (one.maker is not None and folded in one.maker.name.casefold())
+        listed
+        for listed in keys
+        if folded in listed.key.name.casefold()
+        or (listed.maker is not None and folded in listed.maker.name.casefold())
     ]
     if sort == "name":
         return sorted(found, key=lambda one: one.key.name.casefold())

@@ -112,7 +112,10 @@ class HeartbeatPages(Struct, frozen=True):
             visit,
             "heartbeats.html",
             error=failure,
-            heartbeats=[(render_heartbeat(one), draw_days(one, visit.asked_at)) for one in found],
+            heartbeats=[
+                (render_heartbeat(heartbeat), draw_days(heartbeat, visit.asked_at))
+                for heartbeat in found
+            ],
             states=STATE_LEVELS,
             form=form or {**EMPTY_FORM, "name": "", "at": "06:00"},
             day_names=DAY_NAMES,

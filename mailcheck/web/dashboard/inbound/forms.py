@@ -81,6 +81,9 @@ class RouteForm(Struct, frozen=True, kw_only=True):
         return replace(self.settings, password=self.password or None)
 
 
+_ROUTE_FIELDS = ("to", "format", "url", "secret", "user", "password", "speed", "fault")
+
+
 def read_route_form(form: Query) -> RouteForm:
     """Read the form for a route. Nothing is checked yet.
 
@@ -88,9 +91,6 @@ def read_route_form(form: Query) -> RouteForm:
     """
     given: dict[str, Any] = {name: (_text(form, name) or "").strip() for name in _ROUTE_FIELDS}
     return RouteForm(**given)
-
-
-_ROUTE_FIELDS = ("to", "format", "url", "secret", "user", "password", "speed", "fault")
 
 
 def form_of(route: InboundRoute) -> RouteForm:
@@ -187,7 +187,7 @@ def read_files(visit: Visit) -> tuple[File, ...]:
     if len(visit.files) > MOST_FILES:
         problem = f"a mail may have {MOST_FILES} files here; got {len(visit.files)}"
         raise InvalidParameter("files", problem)
-    return tuple(File(one.filename, one.content_type, one.data) for one in visit.files)
+    return tuple(File(file.filename, file.content_type, file.data) for file in visit.files)
 
 
 def _text(form: Query, name: str, longest: int = LONGEST_FIELD) -> str | None:

@@ -60,7 +60,7 @@ class ReplyPages(Struct, frozen=True):
             here=f"/inbox/messages/{summary.id}",
             programs=list(MailProgram),
             places=list(Place),
-            verdicts=[one.value for one in InboundVerdict],
+            verdicts=[verdict.value for verdict in InboundVerdict],
             fault_texts=FAULT_TEXTS,
             ready_mails={name: facts for name, facts in READY_MAILS.items() if facts.refers},
         )

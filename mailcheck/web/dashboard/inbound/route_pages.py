@@ -183,7 +183,7 @@ class RoutePages(Struct, frozen=True):
             error=form.failure,
             form=form,
             route=route,
-            verdicts=[one.value for one in InboundVerdict],
+            verdicts=[verdict.value for verdict in InboundVerdict],
         )
 
     async def write(self, visit: Visit) -> Reply:

@@ -313,7 +313,7 @@ async def _find_invitation(show: ShowMessage, message: StoredMessage) -> Invitat
 async def _find_bounce(show: ShowMessage, message: StoredMessage) -> Bounce | None:
     """Return what a delivery status notification says, or `None` for any other mail."""
     attachments = message.content.attachments
-    found = find_parts([one.content_type for one in attachments])
+    found = find_parts([attachment.content_type for attachment in attachments])
     if found is None:
         return None
     status, returned = found

@@ -365,13 +365,13 @@ def _provider(
     seconds: float = 15.0,
 ) -> InboundProvider:
     return InboundProvider(
-        write,
-        SUCCESS,
-        frozenset(final),
-        schedule,
-        most_octets,
-        is_per_recipient,
-        faults,
+        write=write,
+        done=SUCCESS,
+        final=frozenset(final),
+        schedule=schedule,
+        most_octets=most_octets,
+        is_per_recipient=is_per_recipient,
+        faults=faults,
         open=open,
         seconds=seconds,
     )

@@ -143,14 +143,14 @@ class ReceivedMail:
         """The files in the order of the mail, with inline pictures."""
         return [
             ReceivedFile(
-                number,
-                name_attachment(entity),
-                entity.filename,
-                entity.content_type,
-                entity.parameters.get("charset", ""),
-                entity.disposition,
-                entity.content_id or "",
-                decode_entity(self.raw_message, entity),
+                number=number,
+                filename=name_attachment(entity),
+                name=entity.filename,
+                content_type=entity.content_type,
+                charset=entity.parameters.get("charset", ""),
+                disposition=entity.disposition,
+                content_id=entity.content_id or "",
+                data=decode_entity(self.raw_message, entity),
             )
             for number, entity in enumerate(list_attachments(self._structure.root), 1)
         ]
