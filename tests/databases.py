@@ -91,7 +91,8 @@ def postgresql_url(_one_database: tuple[str, Any]) -> str:
             "DELETE FROM request_count; "
             "DELETE FROM remembered; DELETE FROM known_selector; DELETE FROM lease; "
             "DELETE FROM passkey_challenge; DELETE FROM report_mailbox; "
-            "DELETE FROM heartbeat_reception"
+            "DELETE FROM heartbeat_reception; "
+            "DELETE FROM provisioned_group"
         )
     return url
 

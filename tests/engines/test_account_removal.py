@@ -14,9 +14,11 @@ from tests.house import result_of
 WITHOUT_ACCOUNT = {
     # They belong to the service: schema, invitations, caches and leases of daemons.
     *("schema_step", "invitation", "known_selector", "lease", "remembered", "request_count"),
-    *("oauth_client", "passkey_challenge"),
+    *("oauth_client", "passkey_challenge", "heartbeat_reception"),
     # The operator has configured it; without its account, no daemon reads it.
     "report_mailbox",
+    # The directory of the company manages its groups.
+    "provisioned_group",
     # The log stays. Its entries have the name of the account, but no longer its id.
     *("audit_entry", "audit_position"),
 }

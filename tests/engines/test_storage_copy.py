@@ -213,6 +213,26 @@ def fill(path: str) -> None:
     sender = TrafficKey(NOON, "a.example", "b.example", "192.0.2.7", "", "pass", "none", "fail")
     result_of(TrafficStore(engine).add(ANN, [(sender, TrafficCount(3, 2, 1, -7))]))
     result_of(engine.close())
+    fill_with_rows(path)
+
+
+ROWS: dict[str, tuple[object, ...]] = {
+    "report_day": ("ann", "dmarc", "example.org", NOON, 12, 3),
+    "provisioned_user": ("bob", "Bob", "bob", "b-1", "{}", 1, NOON, 1),
+    "provisioned_group": ("g", "Staff", "staff", "g-1", NOON, NOON, 1),
+    "provisioned_member": ("g", "bob"),
+    "provisioned_role": ("shop", "bob", "reader"),
+}
+"""Rows of tables that are written with the rows of other tables only."""
+
+
+def fill_with_rows(path: str) -> None:
+    """Add the rows to a closed database."""
+    connection = sqlite3.connect(path)
+    for table, values in ROWS.items():
+        connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(values))})", values)
+    connection.commit()
+    connection.close()
 
 
 @pytest.fixture(scope="module")
