@@ -214,8 +214,8 @@ class KeyMaker(Struct, frozen=True):
 class PersonalAccess(Struct, frozen=True):
     """What a person can use: numbers of sessions, connected programs and API keys.
 
-    ``programs`` are those that the person has connected, to any project. ``keys`` belong to the
-    person's own account, and ``shared_keys`` were made by the person in projects.
+    ``programs`` are those that the person has connected, to any project, or those of a project.
+    ``keys`` belong to the account itself, and ``shared_keys`` were made by the person in projects.
     """
 
     sessions: int

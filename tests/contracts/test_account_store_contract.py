@@ -280,6 +280,12 @@ async def test_access_is_counted_and_ended(stores: Stores) -> None:
     assert await stores.accounts.end_access(AccountId("ann"), noted()) == whole
     left = PersonalAccess(sessions=0, programs=0, keys=1, shared_keys=0)
     assert await stores.accounts.access_of(AccountId("ann"), NOON) == left
+    owner = Member(AccountId("ann"), "ann", Role.OWNER, NOON)
+    await stores.projects.add(account("shop", is_project=True), owner, 9, noted())
+    in_shop = key("s", "shop", client_id="agent", granted_by=AccountId("ann"))
+    await stores.accounts.add_key(in_shop, b"s", noted())
+    for one in ("ann", "shop"):
+        assert (await stores.accounts.access_of(AccountId(one), NOON)).programs == 1
     assert (await stores.accounts.access_of(AccountId("bob"), NOON)).programs == 1
 
 

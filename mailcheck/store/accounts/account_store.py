@@ -302,8 +302,9 @@ _MAKERS = """
 """
 
 
-_GRANTED_BY = "(granted_by = ? OR (granted_by IS NULL AND account_id = ?))"
-"""The condition for access that a person has given to programs, in all projects."""
+_GRANTED_BY = "(granted_by = ? OR account_id = ?)"
+"""The condition for access of programs that a person has connected to any project, or of a project
+itself."""
 
 _ACCESS = f"""
     SELECT (SELECT COUNT(*) FROM dashboard_session WHERE account_id = ? AND ends_at > ?)
