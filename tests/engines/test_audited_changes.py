@@ -140,7 +140,8 @@ PREPARATIONS: Mapping[str, str] = {
     "ProjectStore.remove_member": "INSERT INTO member VALUES ('shop', 'bob', 'reader', 1)",
     "ProvisioningStore.change_group": _WITH_TEAM,
     "ProvisioningStore.delete_group": _WITH_TEAM,
-    "ProvisioningStore.follow_groups": f"{_WITH_TEAM}; "
+    "ProvisioningStore.change_user": "DELETE FROM provisioned_user",
+    "ProvisioningStore.follow_groups": f"DELETE FROM provisioned_role; {_WITH_TEAM}; "
     "INSERT INTO provisioned_member VALUES ('t', 'bob')",
     "OAuthStore.redeem_code": "UPDATE oauth_code SET key_id = NULL, client_id = 'agent'",
 }
