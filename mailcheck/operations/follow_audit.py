@@ -119,14 +119,14 @@ class AuditJournal(Struct, frozen=True, eq=False):
             while found := await self.store.unjournaled(JOURNAL_BATCH):
                 for entry in found:
                     self._log.info(
-                        "audit {id}: {happened} {action} of {account!r} by {actor!r} "
-                        "from {client!r}: {detail!r}",
+                        "audit: id={id} at={at} client={client} action={action} account={account} "
+                        "actor={actor} detail={detail}",
                         id=entry.id,
-                        happened=format_instant(entry.happened_at),
+                        at=format_instant(entry.happened_at),
+                        client=entry.client,
                         action=entry.action,
                         account=entry.account_name,
                         actor=entry.actor,
-                        client=entry.client,
                         detail=entry.detail,
                     )
                 await self.store.note_journaled(found[-1].position)

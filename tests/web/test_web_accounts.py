@@ -1,5 +1,7 @@
 """Accounts and the audit log over the REST API."""
 
+from twisted.logger import capturedLogs, formatEvent
+
 from mailcheck.core.audit import Actor
 from mailcheck.core.projects import Role
 from tests.house import House, result_of, run
@@ -131,7 +133,10 @@ def test_a_wait_ends_with_its_key(team: Team) -> None:
 def test_the_journal_has_each_entry_once(house: House) -> None:
     """Entries are written to the log of the daemon, and not a second time."""
     accounts = house.assembly.accounts
-    run(accounts.audit_journal.write())
+    with capturedLogs() as events:
+        run(accounts.audit_journal.write())
+    assert [event["action"] for event in events] == ["account created", "key issued"]
+    assert str(formatEvent(events[1])).startswith("audit: id=")
     assert result_of(accounts.audit_store.unjournaled(10)) == []
     run(accounts.keep.rename(house.account, "renamed", Actor("boss")))
     assert [one.actor for one in result_of(accounts.audit_store.unjournaled(10))] == ["boss"]
