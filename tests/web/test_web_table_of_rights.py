@@ -12,8 +12,12 @@ import pytest
 
 from mailcheck.api.urls import API_PATH
 from mailcheck.assembly.doors.rest import build_routes
+from mailcheck.core.accounts import Caller, RequestLimits
+from mailcheck.core.errors import NotPermitted
+from mailcheck.core.identifiers import KeyId
 from mailcheck.core.projects import Role
 from mailcheck.core.rights import NAMED_ONLY, ORDINARY, Scope, make_rights
+from mailcheck.web.dashboard.api_reference.pages import can_be_tried
 from tests.house import House, run
 from tests.web.test_web_rights import PATHS
 
@@ -106,6 +110,23 @@ def test_every_route_for_every_key(house: House, is_of_administrators: bool) -> 
                 surprises.append((route.method, route.path, name, found))
     assert surprises == []
     assert len(table) == len(routes) * len(names)
+
+
+def test_no_route_of_administrators_is_tried_on_a_page(house: House) -> None:
+    """The page of the API calls routes for its visitor, who has no key and confirms nothing."""
+    routes = build_routes(house.assembly)
+    tried = {one.operation.id for one in routes if can_be_tried(one)}
+    of_administrators = {
+        one.operation.id for one in routes if NAMED_ONLY.intersection(one.operation.scopes)
+    }
+    assert tried
+    assert of_administrators
+    assert not tried & of_administrators
+    visitor = Caller(house.account.id, KeyId("visitor"), RequestLimits(1, 1))
+    administer = house.assembly.accounts.administer
+    for identify in (administer.administrator, administer.operator):
+        with pytest.raises(NotPermitted):
+            run(identify(visitor))
 
 
 def test_no_route_is_open_without_a_key(house: House) -> None:

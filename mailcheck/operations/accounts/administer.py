@@ -44,10 +44,16 @@ class Administer(Struct, frozen=True, eq=False):
     keys: OwnKeys
 
     async def administrator(self, caller: Caller) -> Administrator:
-        """Return the holder of a key.
+        """Return the holder of a key that manages projects.
 
+        :raises NotPermitted: the key does not have the scope ``project:admin``. Callers without a
+            key, such as visitors of pages, never have it.
         :raises AccountNotFound: the account was deleted.
         """
+        caller.rights.require((Scope.PROJECT_ADMIN,))
+        return await self._holder(caller)
+
+    async def _holder(self, caller: Caller) -> Administrator:
         account = await self.keys.accounts.get(caller.account_id)
         maker: AccountId | None = account.id
         if account.is_project:
@@ -62,7 +68,7 @@ class Administer(Struct, frozen=True, eq=False):
         :raises NotOperator: the account of the key does not have the operator's role any more.
         """
         caller.rights.require((Scope.OPERATOR,))
-        holder = await self.administrator(caller)
+        holder = await self._holder(caller)
         holder.account.require_operator("manage accounts")
         return holder
 

@@ -13,6 +13,7 @@ from mailcheck.api.urls import API_PAGE_PATH, PublicUrls
 from mailcheck.core.errors import InvalidParameter, PageNotFound
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.projects import Role
+from mailcheck.core.rights import NAMED_ONLY
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.deliverability.manage_tests import ManageTests
 from mailcheck.operations.inbox.messages import ReadInbox
@@ -51,10 +52,14 @@ _VARIABLE = re.compile(r"<(\w+)>")
 
 
 def can_be_tried(route: Route[Any]) -> bool:
-    """Return whether a call can be tried."""
+    """Return whether a call can be tried.
+
+    Calls of administrators are for keys that name their scopes. Pages confirm such changes.
+    """
     is_excluded = any(part in route.path for part in EXCLUDED_PATHS)
     changes_webhooks = route.method != "GET" and route.path.startswith(EXCLUDED_CHANGES)
-    return not is_excluded and not changes_webhooks
+    is_of_administrators = bool(NAMED_ONLY.intersection(route.operation.scopes))
+    return not (is_excluded or changes_webhooks or is_of_administrators)
 
 
 def is_check(route: Route[Any]) -> bool:
