@@ -498,3 +498,14 @@ def test_valid_code_is_accepted(path: str, text: str) -> None:
     """Allowed code breaks no rule."""
     source = Source(PurePosixPath(path), text)
     assert [problem for rule in RULES_OF_THE_HOUSE for problem in rule(source)] == []
+
+
+def test_names_of_test_files_are_unique() -> None:
+    """Two files with one name cannot be collected together."""
+    tests = Path(__file__).parent
+    names = Counter(
+        path.name
+        for path in tests.rglob("test_*.py")
+        if path.relative_to(tests).parts[0] not in ("interop", "browser")
+    )
+    assert [name for name, count in names.items() if count > 1] == []

@@ -48,7 +48,7 @@ class DigestRoutes(Struct, frozen=True, eq=False):
         """List the routes."""
         return [
             make_route("GET", "/digest", self.show, DIGEST_SHOW, costs.FREE),
-            make_route("PUT", "/digest", self.set, DIGEST_SET, costs.FREE),
+            make_route("PUT", "/digest", self.set, DIGEST_SET, costs.SMALL),
         ]
 
     async def show(self, call: Call[NoParameters]) -> Reply:
