@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from mailcheck.cli.terminal import CLEAR_LINE, draw, is_safe_terminal, show_controls
 from mailcheck.config.options import Config
+from mailcheck.core.instants import Instant, format_instant
 
 RED, GREEN, YELLOW, BLUE, BOLD = "31", "32", "33", "34", "1"
 
@@ -104,6 +105,11 @@ class Console:
         """Print a note to standard error, which is not part of the result."""
         with self.progress.hidden():
             self.errors.write(f"{text}\n")
+
+
+def moment(instant: Instant | None) -> str | None:
+    """Return the text of an instant for JSON, or `None`."""
+    return None if instant is None else format_instant(instant)
 
 
 def whole_id(beginning: str, known: Collection[str], what: str) -> str:

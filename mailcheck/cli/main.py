@@ -294,17 +294,17 @@ GROUPS: Mapping[str, Mapping[str, CommandRow]] = {
     "people and keys": {
         "account": CommandRow(
             "accounts: add, list, change, disable, enable, delete, sessions, invite, set-password",
-            "account_commands:add_account_commands",
+            "accounts.account_commands:add_account_commands",
             ("mailcheck account add ann", "mailcheck account invite"),
         ),
         "project": CommandRow(
             "projects that people share: add, invite, members, set-member, remove-member",
-            "account_commands:add_project_commands",
+            "accounts.project_commands:add_project_commands",
             ("mailcheck project add shop --owner ann", "mailcheck project members shop"),
         ),
         "key": CommandRow(
             "API keys: issue, list, rotate, fault, revoke",
-            "account_commands:add_key_commands",
+            "accounts.key_commands:add_key_commands",
             ("mailcheck key issue ann", "mailcheck key list"),
         ),
         "apply": CommandRow(
@@ -314,12 +314,12 @@ GROUPS: Mapping[str, Mapping[str, CommandRow]] = {
         ),
         "client": CommandRow(
             "programs that people connect by OAuth: add, list, remove",
-            "account_commands:add_client_commands",
+            "accounts.client_commands:add_client_commands",
             ("mailcheck client list", "mailcheck client add --help"),
         ),
         "audit": CommandRow(
             "who did what with accounts and keys",
-            "account_commands:add_audit",
+            "accounts.account_commands:add_audit",
             ("mailcheck audit", "mailcheck audit --json"),
         ),
     },

@@ -1,42 +1,32 @@
-"""``mailcheck account``, ``key`` and ``audit``: accounts, passwords, API keys, the audit log."""
+"""``mailcheck account`` and ``audit``: accounts, passwords, sessions, the audit log."""
 
 import argparse
 import getpass
 import os
-import re
 import shlex
 import sys
-import time
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
 from mailcheck.api.urls import PublicUrls
 from mailcheck.assembly.accounts import AccountParts
-from mailcheck.assembly.deployment import has_oauth
 from mailcheck.cli.access.daemon_access import local_url
 from mailcheck.cli.access.store_access import Result, with_accounts
-from mailcheck.cli.commands import Console, whole_id
+from mailcheck.cli.commands import Console, moment, whole_id
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM
 from mailcheck.cli.parser import read_digits, whole_number
-from mailcheck.core.accounts import MAX_REQUESTS, Account, AccountLimits, ApiKey
+from mailcheck.core.accounts import Account, AccountLimits
 from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.audit import COMMAND_LINE, AuditEntry, format_audit_cursor
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.core.faults import LARGEST_EVERY
 from mailcheck.core.identifiers import new_password
-from mailcheck.core.instants import DAY, HOUR, Instant, format_instant, instant_of
-from mailcheck.core.projects import Member, Role
-from mailcheck.core.rights import Scope, make_rights
+from mailcheck.core.instants import format_instant
 from mailcheck.core.signing_in.passkeys import Passkey
 from mailcheck.operations.accounts.manage_accounts import (
-    DEFAULT_OVERLAP,
-    LONGEST_OVERLAP,
     LONGEST_RETENTION,
     MAX_QUOTA,
     SHORTEST_RETENTION,
-    IssuedKey,
-    RotatedKey,
 )
 from mailcheck.operations.accounts.passkeys import remove_passkeys
 from mailcheck.operations.accounts.registration_rules import INVITATION_DAYS, Registration
@@ -167,8 +157,8 @@ def show_passkeys(options: argparse.Namespace, console: Console) -> int:
         row = {
             "id": passkey.id,
             "name": passkey.name,
-            "createdAt": _moment(passkey.created_at),
-            "lastUsedAt": _moment(passkey.last_used_at),
+            "createdAt": moment(passkey.created_at),
+            "lastUsedAt": moment(passkey.last_used_at),
         }
         words = (passkey.id, passkey.name, f"last used {row['lastUsedAt'] or 'never'}")
         console.print_row(row, words, as_json=options.json)
@@ -236,105 +226,6 @@ def _add_change(change: argparse.ArgumentParser) -> None:
     change.set_defaults(command=change_account)
 
 
-def add_project_commands(parser: argparse.ArgumentParser) -> None:
-    """Add the commands of ``mailcheck project``."""
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    add = commands.add_parser("add", help="create a project with an inbox that people share")
-    add.add_argument("name", help="name of the project")
-    add.add_argument("--owner", required=True, help="name of the account of its first owner")
-    add.set_defaults(command=add_project)
-    invite = commands.add_parser("invite", help="create a link with which one person can join")
-    invite.add_argument("name", help="name of the project")
-    invite.add_argument(
-        "address", nargs="?", default="", help="mail address of a person who has no account"
-    )
-    invite.add_argument("--role", choices=list(map(str, Role)), default=str(Role.EDITOR))
-    invite.set_defaults(command=invite_member)
-    members = commands.add_parser("members", help="list the members of a project")
-    members.add_argument("name", help="name of the project")
-    members.add_argument("--json", action="store_true", help="print one JSON object per line")
-    members.set_defaults(command=list_members)
-    setting = commands.add_parser("set-member", help="add a member, or change the role of one")
-    setting.add_argument("name", help="name of the project")
-    setting.add_argument("account", help="name of the person's account")
-    setting.add_argument("--role", choices=list(map(str, Role)), default=str(Role.EDITOR))
-    setting.set_defaults(command=set_member)
-    removal = commands.add_parser("remove-member", help="remove a member from a project")
-    removal.add_argument("name", help="name of the project")
-    removal.add_argument("account", help="name of the person's account")
-    removal.set_defaults(command=remove_member)
-
-
-def add_project(options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck project add NAME --owner ACCOUNT``: print the inbox address."""
-
-    async def add(accounts: AccountParts) -> Account:
-        owner = await accounts.keep.find(options.owner)
-        return await accounts.projects.create(owner, options.name)
-
-    project = with_accounts(console.config, add)
-    console.print_line(join_subaddress(project.mailbox_name, "", console.config.inbox.domain))
-    console.print_note(f"next: mailcheck key issue {shlex.quote(project.name)}")
-    return EXIT_FINE
-
-
-def invite_member(options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck project invite NAME [ADDRESS]``: print only the link to standard output."""
-
-    async def invite(accounts: AccountParts) -> str:
-        project = await accounts.projects.find(options.name)
-        invited = await accounts.projects.invite(project, Role(options.role), options.address)
-        return invited.code
-
-    code = with_accounts(console.config, invite)
-    console.print_line(PublicUrls(local_url(console.config)).join_url(code))
-    whose = f"{options.address} signs up with it, or" if options.address else "the person"
-    console.print_note(f"{whose} signs in; it can be used once, within {INVITATION_DAYS} days")
-    return EXIT_FINE
-
-
-def list_members(options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck project members NAME``: print name, role and time of each member."""
-
-    async def read(accounts: AccountParts) -> list[Member]:
-        return await accounts.projects.members(await accounts.projects.find(options.name))
-
-    for member in with_accounts(console.config, read):
-        shown = {
-            "name": member.name,
-            "role": member.role,
-            "addedAt": format_instant(member.added_at),
-        }
-        console.print_row(shown, shown.values(), as_json=options.json)
-    return EXIT_FINE
-
-
-def set_member(options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck project set-member NAME ACCOUNT``."""
-
-    async def change(accounts: AccountParts) -> None:
-        project = await accounts.projects.find(options.name)
-        person = await accounts.keep.find(options.account)
-        await accounts.projects.set_member(project, person, Role(options.role))
-
-    with_accounts(console.config, change)
-    console.print_note(f"{options.account} is {options.role} of {options.name}")
-    return EXIT_FINE
-
-
-def remove_member(options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck project remove-member NAME ACCOUNT``."""
-
-    async def change(accounts: AccountParts) -> None:
-        project = await accounts.projects.find(options.name)
-        person = await accounts.keep.find(options.account)
-        await accounts.projects.remove_member(project, person.id)
-
-    with_accounts(console.config, change)
-    console.print_note("removed")
-    return EXIT_FINE
-
-
 def add_audit(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``mailcheck audit``."""
     parser.add_argument("--account", help="only entries about this account")
@@ -342,135 +233,6 @@ def add_audit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", type=limit, default=100, help="number of entries (100)")
     parser.add_argument("--json", action="store_true", help="print one JSON object per line")
     parser.set_defaults(command=show_audit)
-
-
-def add_key_commands(parser: argparse.ArgumentParser) -> None:
-    """Add the commands of ``mailcheck key``."""
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    issue = commands.add_parser("issue", help="issue a key; it is printed once and never stored")
-    issue.add_argument("account", help="name of the account or project")
-    issue.add_argument("--name", default="", help="what the key is for")
-    limit = whole_number(1, MAX_REQUESTS)
-    issue.add_argument("--per-minute", type=limit, help="requests per minute, if not the default")
-    issue.add_argument("--per-day", type=limit, help="requests per day, if not the default")
-    issue.add_argument(
-        "--scope",
-        action="append",
-        default=[],
-        dest="scopes",
-        choices=[str(scope) for scope in Scope],
-        help="allow only this area (repeat it for more); without it, the key has all areas but "
-        "project:admin and operator",
-    )
-    issue.add_argument(
-        "--tag",
-        action="append",
-        default=[],
-        dest="tags",
-        help="allow only messages with this tag (repeat it for more)",
-    )
-    issue.add_argument("--tag-prefix", help="allow only messages whose tag begins with this text")
-    issue.add_argument(
-        "--expires", type=_lifetime, help="time until the key expires, such as 12h, 30d or 8w"
-    )
-    issue.set_defaults(command=issue_key)
-    listing = commands.add_parser("list", help="list keys, without their secrets")
-    listing.add_argument("account", nargs="?", help="only the keys of this account")
-    listing.add_argument("--json", action="store_true", help="print one JSON object per line")
-    listing.set_defaults(command=list_keys)
-    fault = commands.add_parser("fault", help="simulate failures of the mail that a key submits")
-    fault.add_argument("id", help="the key's id, as `mailcheck key list` shows it")
-    which = fault.add_mutually_exclusive_group(required=True)
-    every = whole_number(1, LARGEST_EVERY)
-    which.add_argument("--every", type=every, help="reject every Nth mail with 451")
-    which.add_argument("--off", action="store_true", help="reject no mail")
-    fault.set_defaults(command=set_fault)
-    rotate = commands.add_parser(
-        "rotate", help="replace a key by one with the same rights and limits, printed once"
-    )
-    rotate.add_argument("id", help="the key's id, as `mailcheck key list` shows it")
-    rotate.add_argument(
-        "--overlap",
-        type=_lifetime,
-        default=DEFAULT_OVERLAP,
-        help="time for which the older key stays valid, such as 12h or 7d (1d)",
-    )
-    rotate.set_defaults(command=rotate_key)
-    revoke = commands.add_parser("revoke", help="revoke a key permanently")
-    revoke.add_argument("id", help="the key's id, as `mailcheck key list` shows it")
-    revoke.set_defaults(command=revoke_key)
-
-
-def add_client_commands(parser: argparse.ArgumentParser) -> None:
-    """Add the commands of ``mailcheck client``."""
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    add = commands.add_parser("add", help="register a program that people can connect by OAuth")
-    add.add_argument("name", help="name of the program, which people see")
-    add.add_argument(
-        "--redirect-uri",
-        action="append",
-        required=True,
-        dest="redirect_uris",
-        help="address to which the access is sent (repeat it for more)",
-    )
-    add.add_argument("--secret", action="store_true", help="also create a secret, printed once")
-    add.set_defaults(command=add_client)
-    listing = commands.add_parser("list", help="list registered programs, without their secrets")
-    listing.add_argument("--json", action="store_true", help="print one JSON object per line")
-    listing.set_defaults(command=list_clients)
-    removal = commands.add_parser("remove", help="remove a program, and end its access")
-    removal.add_argument("id", help="the client id, as `mailcheck client list` shows it")
-    removal.set_defaults(command=remove_client)
-
-
-def add_client(options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck client add NAME --redirect-uri URI``: print the client id, and the secret."""
-    made = with_accounts(
-        console.config,
-        lambda accounts: accounts.oauth_clients.add(
-            options.name, options.redirect_uris, has_secret=options.secret
-        ),
-    )
-    console.print_line(made.client.id)
-    if made.secret:
-        console.print_line(made.secret)
-        console.print_note("the second line is the client secret; it is not stored")
-    if not has_oauth(console.config):
-        console.print_note("it cannot be used now: OAuth is off ([web] oauth, public_url)")
-    return EXIT_FINE
-
-
-def list_clients(options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck client list``: print a line for each registered client."""
-    found = with_accounts(console.config, lambda accounts: accounts.oauth_clients.list())
-    console.explain_empty(found, "no programs yet: mailcheck client add NAME --redirect-uri URI")
-    for client in found:
-        shown = {
-            "id": client.id,
-            "name": client.name,
-            "source": client.source,
-            "hasSecret": client.has_secret,
-            "redirectUris": client.redirect_uris.split(),
-            "createdAt": format_instant(client.created_at),
-            "expiresAt": _moment(client.expires_at),
-        }
-        expiry = f"expires {shown['expiresAt']}" if client.expires_at else "does not expire"
-        kind = "with a secret" if client.has_secret else "without a secret"
-        words = (client.id, client.source, kind, expiry, client.redirect_uris, client.name)
-        console.print_row(shown, words, as_json=options.json)
-    return EXIT_FINE
-
-
-def remove_client(options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck client remove ID``: also revoke what people have granted to it."""
-
-    async def remove(accounts: AccountParts) -> int:
-        known = [client.id for client in await accounts.oauth_clients.list()]
-        return await accounts.oauth_clients.delete(whole_id(options.id, known, "program"))
-
-    revoked = with_accounts(console.config, remove)
-    console.print_note(f"removed; {revoked} grants were revoked")
-    return EXIT_FINE
 
 
 def add_account(options: argparse.Namespace, console: Console) -> int:
@@ -515,8 +277,8 @@ def list_accounts(options: argparse.Namespace, console: Console) -> int:
             "isProject": account.is_project,
             "messages": use.message_count,
             "bytes": use.byte_count,
-            "lastActiveAt": _moment(use.last_active_at),
-            "disabledAt": _moment(account.disabled_at),
+            "lastActiveAt": moment(use.last_active_at),
+            "disabledAt": moment(account.disabled_at),
             "maxMessages": account.max_messages,
             "maxBytes": account.max_bytes,
             "retentionHours": account.retention_hours,
@@ -526,7 +288,7 @@ def list_accounts(options: argparse.Namespace, console: Console) -> int:
             address,
             format_instant(account.created_at),
             f"{use.message_count} messages",
-            f"last active {_moment(use.last_active_at) or 'never'}",
+            f"last active {moment(use.last_active_at) or 'never'}",
             f"disabled {format_instant(account.disabled_at)}" if account.disabled_at else "",
             "operator" if account.is_operator else "",
             "project" if account.is_project else "",
@@ -657,150 +419,6 @@ def show_audit(options: argparse.Namespace, console: Console) -> int:
         words = (shown["at"], entry.account_name or "-", entry.action, by, entry.detail)
         console.print_row(shown, words, as_json=options.json)
     return EXIT_FINE
-
-
-def issue_key(options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck key issue ACCOUNT``: print only the key to standard output."""
-    lifetime = options.expires
-    expires_at = None if lifetime is None else Instant(instant_of(time.time()) + lifetime)
-    rights = make_rights(options.scopes, options.tags, options.tag_prefix)
-
-    async def issue(accounts: AccountParts) -> IssuedKey:
-        return await accounts.keep.issue_key(
-            await accounts.keep.find(options.account),
-            options.name,
-            per_minute=options.per_minute,
-            per_day=options.per_day,
-            rights=rights,
-            expires_at=expires_at,
-        )
-
-    console.print_line(with_accounts(console.config, issue).secret)
-    console.print_note("save it: it is shown only once")
-    if rights.is_limited:
-        console.print_note(f"it is limited to {rights}")
-    if expires_at is not None:
-        console.print_note(f"it expires at {format_instant(expires_at)}")
-    if options.per_minute and not options.per_day:
-        per_day = console.config.limits.requests_per_day
-        console.print_note(f"it has {per_day} requests per day; --per-day sets another limit")
-    return EXIT_FINE
-
-
-def list_keys(options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck key list [ACCOUNT]``: print a line for each key."""
-
-    async def read(accounts: AccountParts) -> list[tuple[Account, ApiKey]]:
-        keep = accounts.keep
-        listed = (
-            await keep.accounts() if options.account is None else [await keep.find(options.account)]
-        )
-        return [(account, key) for account in listed for key in await keep.list_keys(account)]
-
-    defaults = console.config.limits
-    found = with_accounts(console.config, read)
-    of_whom = "ACCOUNT" if options.account is None else shlex.quote(options.account)
-    console.explain_empty(found, f"no keys yet: mailcheck key issue {of_whom}")
-    for account, key in found:
-        shown: dict[str, object] = {
-            "id": key.id,
-            "account": account.name,
-            "name": key.name,
-            "hint": key.hint,
-            "clientId": key.client_id,
-            "perMinute": key.per_minute or defaults.requests_per_minute,
-            "perDay": key.per_day or defaults.requests_per_day,
-            "failsEvery": key.fails_every,
-            "scopes": None if key.scopes is None else key.scopes.split(),
-            "tags": None if key.tags is None else key.tags.split(),
-            "tagPrefix": key.tag_prefix,
-            "expiresAt": _moment(key.expires_at),
-            "createdAt": format_instant(key.created_at),
-            "revokedAt": _moment(key.revoked_at),
-            "lastUsedAt": _moment(key.last_used_at),
-        }
-        state = _state_of(key)
-        rates = f"{shown['perMinute']}/min {shown['perDay']}/day"
-        used = f"last used {shown['lastUsedAt'] or 'never'}"
-        rights = str(key.rights)
-        hint = f"{key.hint}..." if key.client_id is None else f"OAuth client {key.client_id}"
-        words = (key.id, account.name, hint, rights, rates, state, used, key.name)
-        console.print_row(shown, words, as_json=options.json)
-    return EXIT_FINE
-
-
-def set_fault(options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck key fault ID``: takes effect at the next sign-in on the submission port."""
-
-    async def change(accounts: AccountParts) -> None:
-        await accounts.keep.set_fault(await _whole_key_id(accounts, options.id), options.every)
-
-    with_accounts(console.config, change)
-    console.print_note("no mail is rejected" if options.off else "set")
-    if not console.config.inbox.faults:
-        console.print_note("[inbox] faults is false, so no mail is rejected")
-    return EXIT_FINE
-
-
-def rotate_key(options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck key rotate ID``: print only the new key to standard output."""
-    if options.overlap > LONGEST_OVERLAP:
-        problem = f"--overlap: an older key stays valid for at most {LONGEST_OVERLAP // DAY} days"
-        raise InvalidParameter("overlap", problem)
-
-    async def rotate(accounts: AccountParts) -> RotatedKey:
-        key = await accounts.keep.find_key(await _whole_key_id(accounts, options.id))
-        return await accounts.keep.rotate_key(key, options.overlap, key.made_by, COMMAND_LINE)
-
-    rotated = with_accounts(console.config, rotate)
-    console.print_line(rotated.secret)
-    until = format_instant(rotated.earlier.expires_at or rotated.key.created_at)
-    console.print_note(f"save it: it is shown only once; the older key is valid until {until}")
-    return EXIT_FINE
-
-
-def revoke_key(options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck key revoke ID``: requests with the key get 401 from now on."""
-
-    async def revoke(accounts: AccountParts) -> None:
-        await accounts.keep.revoke_key(await _whole_key_id(accounts, options.id))
-
-    with_accounts(console.config, revoke)
-    console.print_note("revoked")
-    return EXIT_FINE
-
-
-async def _whole_key_id(accounts: AccountParts, beginning: str) -> str:
-    keep = accounts.keep
-    listed = [key.id for account in await keep.accounts() for key in await keep.list_keys(account)]
-    return whole_id(beginning, listed, "key")
-
-
-def _state_of(key: ApiKey) -> str:
-    if key.revoked_at is not None:
-        return f"revoked {format_instant(key.revoked_at)}"
-    if key.expires_at is None:
-        return "valid"
-    is_expired = key.is_expired(instant_of(time.time()))
-    return f"{'expired' if is_expired else 'valid until'} {format_instant(key.expires_at)}"
-
-
-_LIFETIME = re.compile("([1-9][0-9]{0,3})([hdw])", re.ASCII)
-_UNITS = {"h": HOUR, "d": DAY, "w": 7 * DAY}
-
-
-def _lifetime(text: str) -> int:
-    """Return a time such as 12h, 30d or 8w in milliseconds."""
-    match = _LIFETIME.fullmatch(text)
-    if match is None:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a number of hours, days or weeks, such as 12h, 30d or 8w"
-        )
-    return int(match[1]) * _UNITS[match[2]]
-
-
-def _moment(instant: Instant | None) -> str | None:
-    return None if instant is None else format_instant(instant)
 
 
 def _limit(text: str, lowest: int, highest: int) -> int:
