@@ -264,7 +264,8 @@ class Caller(Struct, frozen=True):
     the rest of the request. It is `None` if no key was read. ``client`` is the address that rate
     limits are counted for, if the request came from one. ``is_grant`` is whether an OAuth client
     uses the key. ``session``, ``password_hash`` and ``ends_at`` are as in `Access`.
-    ``user_name`` is the name that a client without a key has given.
+    ``user_name`` is the name that a client without a key has given, and ``person`` the name of the
+    signed-in visitor of a page.
     """
 
     account_id: AccountId
@@ -279,6 +280,7 @@ class Caller(Struct, frozen=True):
     password_hash: str = ""
     ends_at: Instant | None = None
     user_name: str = ""
+    person: str = ""
 
     @property
     def access(self) -> Access:
@@ -288,7 +290,7 @@ class Caller(Struct, frozen=True):
     @property
     def actor(self) -> Actor:
         """The caller in the audit log."""
-        return Actor(f"API key {self.key_id}", self.client)
+        return Actor(self.person or f"API key {self.key_id}", self.client)
 
 
 class InboxState(Struct, frozen=True):

@@ -4,6 +4,7 @@ import pytest
 
 from mailcheck.core.accounts import Account
 from mailcheck.core.errors import (
+    AccountIsOperator,
     AccountNameTaken,
     InvitationInvalid,
     MemberNotFound,
@@ -136,6 +137,22 @@ async def test_a_session_has_the_projects_of_its_person(stores: Stores) -> None:
     assert await stores.sessions.find_session(CODE, at(3)) == member_of
     assert await stores.removal.delete(SHOP, noted())
     assert await stores.sessions.find_session(CODE, at(3)) == own
+
+
+async def test_the_last_owner_is_not_deleted(stores: Stores) -> None:
+    """Of two owners who are deleted at the same time, one stays; so does the operator."""
+    await shop_of_ann(stores)
+    await stores.projects.set_member(SHOP, member("bob", Role.OWNER), noted())
+    for person in (ANN, BOB):
+        assert await stores.removal.projects_without(person) == []
+    assert await stores.removal.delete(ANN, noted())
+    with pytest.raises(OnlyOwner):
+        await stores.removal.delete(BOB, noted())
+    assert [one.account_id for one in await stores.projects.members(SHOP)] == [BOB]
+    assert await stores.removal.delete(SHOP, noted())
+    await stores.accounts.make_operator(BOB, noted())
+    with pytest.raises(AccountIsOperator):
+        await stores.removal.delete(BOB, noted())
 
 
 @pytest.mark.parametrize("kind", Held)

@@ -33,11 +33,21 @@ def rows_of(path: Path) -> dict[str, list[tuple[object, ...]]]:
     return found
 
 
+def hand_over(path: Path) -> None:
+    """Take the operator's role from Ann, and let Bob own her project: so she can be deleted."""
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE account SET is_operator = 0")
+    connection.execute("INSERT INTO member VALUES ('shop', 'bob', 'owner', 0)")
+    connection.commit()
+    connection.close()
+
+
 def test_no_row_of_a_deleted_account_is_left(tmp_path: Path) -> None:
     """After all accounts have been deleted, only tables of the service itself have rows."""
     path = tmp_path / "mail.db"
     fill(str(path))
     assert all(rows_of(path).values())
+    hand_over(path)
     engine = SqliteEngine(str(path), DirectWorker(), DirectWorker())
     engine.open()
     removal = AccountRemoval(engine)
@@ -57,6 +67,7 @@ def test_other_accounts_keep_everything(tmp_path: Path) -> None:
     """The deletion of one account leaves the mail that it shares with another account."""
     path = tmp_path / "mail.db"
     fill(str(path))
+    hand_over(path)
     before = rows_of(path)
     engine = SqliteEngine(str(path), DirectWorker(), DirectWorker())
     engine.open()

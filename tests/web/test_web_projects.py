@@ -183,6 +183,36 @@ def test_a_key_with_more_rights_is_not_rotated(team: Team) -> None:
     assert team.house.get("/inbox", key=strong["secret"]).status == 401
 
 
+def test_a_key_with_higher_limits_is_not_rotated(team: Team) -> None:
+    """A key gets no secret of a key that may send more requests, except one of the operator."""
+    rights = make_rights(["project:admin", "inbox:read"])
+    slow = team.house.issue_key(team.shop, rights=rights, per_minute=7)
+    fast = {"name": "fast", "scopes": ["inbox:read"]}
+    made = team.send("POST", "/projects/me/keys", team.of_shop, **fast).json
+    rotate = f"/projects/{team.shop.id}/keys/{made['id']}/rotate"
+    refused = team.send("POST", rotate, slow, overlapSeconds=0)
+    assert (refused.status, "7 requests a minute" in refused.json["error"]) == (403, True)
+    assert team.send("POST", rotate, team.of_operator, overlapSeconds=0).status == 200
+    (own,) = [
+        one
+        for one in team.send("GET", "/projects/me/keys", slow).json["keys"]
+        if one["perMinute"] == 7
+    ]
+    assert (
+        team.send("POST", f"/projects/me/keys/{own['id']}/rotate", slow, overlapSeconds=0).status
+        == 200
+    )
+
+
+def test_only_the_scope_operator_invites_as_the_operator(team: Team) -> None:
+    """A key of the operator without the scope invites no people who have no account."""
+    for scopes, status in ((ADMIN, 403), ([*ADMIN, "operator"], 200)):
+        key = team.key(team.house.account, scopes)
+        one = f"/projects/{team.send('POST', '/projects', key, name=str(status)).json['id']}"
+        wish = {"role": "reader", "address": "new@example.com"}
+        assert team.send("POST", f"{one}/invitations", key, **wish).status == status
+
+
 def test_no_key_has_the_scopes_of_administrators_unless_it_names_them(team: Team) -> None:
     """A key without scopes has the rights that it had before, also one of the operator."""
     key = team.house.issue_key(team.house.account)

@@ -1,5 +1,6 @@
 """Release of captured mail to real mailboxes: over REST and on the page, and what is refused."""
 
+import json
 from email import message_from_bytes
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -293,3 +294,17 @@ def test_a_host_name_of_the_smtp_server_is_in_the_message_id() -> None:
     house = house_with(smtp=SmtpOptions(host_name="mx.here.example"))
     ask(house, received(house), OPS)
     assert b".released@mx.here.example>\r\n" in house.hosts.released[0][2]
+
+
+def test_a_tried_release_is_noted_with_the_person(visit: tuple[Browser, str]) -> None:
+    """The audit log names the visitor of the page of the API and the address, and no key."""
+    browser, path = visit
+    browser.open("/api/inbox")
+    form = {
+        "form-token": browser.page.form_token,
+        "path-id": path.rpartition("/")[2],
+        "body": json.dumps({"to": [OPS]}),
+    }
+    assert browser.post("/api/answers/releaseMessage", **form).status == 200
+    entry = noted(browser.house, Action.MESSAGE_RELEASED)
+    assert (entry.actor, bool(entry.client)) == (entry.account_name, True)

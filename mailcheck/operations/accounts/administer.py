@@ -152,9 +152,13 @@ class Administer(Struct, frozen=True, eq=False):
     async def invite(
         self, holder: Administrator, project: Account, role: Role, address: str, days: int
     ) -> Invited:
-        """Create an invitation. See `ManageProjects.invite`."""
+        """Create an invitation. See `ManageProjects.invite`.
+
+        A key of the operator's account invites as the operator only with the scope ``operator``.
+        """
+        inviter = replace(holder.account, is_operator=holder.is_operator)
         return await self.projects.invite(
-            project, role, address, holder.account, holder.caller.actor, days
+            project, role, address, inviter, holder.caller.actor, days
         )
 
     async def create_key(self, holder: Administrator, account: Account, wish: KeyWish) -> IssuedKey:
@@ -183,8 +187,15 @@ class Administer(Struct, frozen=True, eq=False):
     ) -> RotatedKey:
         """Replace a key of an account. The holder sees the new secret, so it must have its rights.
 
-        :raises NotPermitted: the key has more rights than that of the holder.
+        :raises NotPermitted: the key has more rights or higher limits than that of the holder.
         """
-        shown = await self.keys.show(account, key_id)
+        shown, most = await self.keys.show(account, key_id), holder.caller.limits
         holder.caller.rights.require_at_most(shown.key.rights)
+        is_higher = shown.limits.per_minute > most.per_minute or shown.limits.per_day > most.per_day
+        if is_higher and not holder.is_operator:
+            raise NotPermitted(
+                "a key cannot give more than it has: the limits of the key to rotate are higher "
+                f"than its own, which are {most.per_minute} requests a minute and {most.per_day} "
+                "a day"
+            )
         return await self.keys.rotate(account, key_id, holder.caller.actor, holder.made_by, overlap)

@@ -8,8 +8,10 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from mailcheck.core.audit import AuditEntry
+from mailcheck.core.errors import AccountIsOperator, OnlyOwner
 from mailcheck.core.identifiers import AccountId
 from mailcheck.ports.engine import Transaction
+from mailcheck.store.accounts.account_store import ACCOUNTS_LOCK
 from mailcheck.store.accounts.audit_store import write_entry
 from mailcheck.store.messages import delete_unreferenced, remove_messages
 from mailcheck.store.transactions import Store, frees_space, inbox_write, read, write
@@ -70,14 +72,7 @@ class AccountRemoval(Store):
     @read
     def projects_without(self, transaction: Transaction, account_id: AccountId) -> list[str]:
         """Return the names of the projects that have no other owner than this person."""
-        rows = transaction.rows(
-            "SELECT account.name FROM account JOIN member ON member.project_id = account.id "
-            "WHERE member.account_id = ? AND member.role = 'owner' AND NOT EXISTS ("
-            "SELECT 1 FROM member AS other WHERE other.project_id = account.id "
-            "AND other.role = 'owner' AND other.account_id <> ?) ORDER BY account.name",
-            (account_id, account_id),
-        )
-        return [row.name for row in rows]
+        return _projects_without(transaction, account_id)
 
     @frees_space
     @inbox_write(lambda _, account_id, *others: (account_id,))
@@ -91,8 +86,20 @@ class AccountRemoval(Store):
 
     @frees_space
     @write
-    def delete(self, transaction: Transaction, account_id: AccountId, entry: AuditEntry) -> bool:
-        """Delete an account and all that is left of it; return false if there is none."""
+    def delete(
+        self, transaction: Transaction, account_id: AccountId, entry: AuditEntry
+    ) -> bool | OnlyOwner | AccountIsOperator:
+        """Delete an account and all that is left of it; return false if there is none.
+
+        :raises OnlyOwner: the other owners of a project have left meanwhile.
+        :raises AccountIsOperator: the account has got the operator's role meanwhile.
+        """
+        transaction.lock(ACCOUNTS_LOCK)
+        sole = _projects_without(transaction, account_id)
+        if sole:
+            return OnlyOwner(f"the account is the only owner of the project {sole[0]!r} now")
+        if transaction.row("SELECT 1 FROM account WHERE id = ? AND is_operator = 1", (account_id,)):
+            return AccountIsOperator("the account is the operator's now")
         found = transaction.rows(_DELIVERIES, (account_id,) * 4)
         if not transaction.execute("DELETE FROM account WHERE id = ?", (account_id,)):
             return False
@@ -100,3 +107,14 @@ class AccountRemoval(Store):
         delete_unreferenced(transaction, {row.delivery_id for row in found} - {None})
         write_entry(transaction, entry)
         return True
+
+
+def _projects_without(transaction: Transaction, account_id: AccountId) -> list[str]:
+    rows = transaction.rows(
+        "SELECT account.name FROM account JOIN member ON member.project_id = account.id "
+        "WHERE member.account_id = ? AND member.role = 'owner' AND NOT EXISTS ("
+        "SELECT 1 FROM member AS other WHERE other.project_id = account.id "
+        "AND other.role = 'owner' AND other.account_id <> ?) ORDER BY account.name",
+        (account_id, account_id),
+    )
+    return [row.name for row in rows]

@@ -95,7 +95,8 @@ KEY_ROTATE = Operation(
     _TAG,
     "Replace an API key",
     "Creates a key with the same name, rights and limits. The older one stays valid for the "
-    "overlap, so that programs can switch. Only this response contains the secret.",
+    "overlap, so that programs can switch. The key that asks has at least the rights and limits of "
+    "the one that is replaced. Only this response contains the secret.",
     responses={
         200: Response("The new key, with its secret.", [json_body("key rotated", RotatedApiKey)]),
         404: _MISSING,

@@ -91,7 +91,9 @@ def live_caller(visit: Visit) -> Caller:
         visit.account.id,
         KeyId(f"pages of {visit.visitor.id}"),
         RequestLimits(0, 0),
+        client=visit.client,
         session=digest_secret(visit.session),
+        person=visit.visitor.name,
     )
 
 

@@ -10,6 +10,7 @@ from mailcheck.assembly.doors.rest import build_routes
 from mailcheck.core.accounts import Account
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.projects import Role
+from mailcheck.core.rights import Scope
 from mailcheck.web.api.description import ApiDescription
 from mailcheck.web.dashboard.addresses import MINE, address_in, segments_of, split_address
 from mailcheck.web.dashboard.rendering import MENU
@@ -302,3 +303,26 @@ def test_the_menu_has_the_pages_of_the_role(house: House, ann: Browser, bob: Bro
 def test_the_tests_know_the_paths_of_projects(house: House) -> None:
     """The browser of the tests adds the project to the paths that have one."""
     assert segments_of(page.path for page in pages_of(house) if page.is_of_project) == SEGMENTS
+
+
+def test_calls_that_are_tried_show_no_more_than_pages(house: House, ann: Browser) -> None:
+    """Readers see no webhooks, whose addresses can be secrets; nobody gets past confirmations."""
+    bob = Browser(house, "192.0.2.12")
+    bob.sign_up("bob")
+    join(bob, invite(ann, Role.READER))
+
+    def attempt(browser: Browser, name: str, **form: str) -> int:
+        browser.open("/api/inbox")
+        form["form-token"] = browser.page.form_token
+        return browser.post(f"/api/answers/{name}", **form).status
+
+    assert bob.open("/webhooks").status == 403
+    assert (attempt(bob, "listWebhooks"), attempt(ann, "listWebhooks")) == (403, 200)
+    assert attempt(bob, "getInbox") == 200
+    confirmed = [
+        route.operation.id
+        for route in build_routes(house.assembly)
+        if route.method != "GET" and Scope.WEBHOOKS in route.operation.scopes
+    ]
+    assert "createInboundRoute" in confirmed
+    assert {attempt(ann, name) for name in confirmed} == {400}

@@ -13,7 +13,7 @@ from mailcheck.api.urls import API_PAGE_PATH, PublicUrls
 from mailcheck.core.errors import InvalidParameter, PageNotFound
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.projects import Role
-from mailcheck.core.rights import NAMED_ONLY
+from mailcheck.core.rights import NAMED_ONLY, Scope
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.deliverability.manage_tests import ManageTests
 from mailcheck.operations.inbox.messages import ReadInbox
@@ -36,11 +36,11 @@ from mailcheck.web.site.replies import Reply, json_reply
 
 ANSWERS_PATH = "/api/answers"
 
-EXCLUDED_PATHS = ("/wait", "/events", "/faults")
-"""Parts of paths whose calls take long, or act on the key of their caller."""
+EXCLUDED_PATHS = ("/wait", "/events", "/faults", "/import")
+"""Parts of paths whose calls take long, act on the key of their caller, or need a file."""
 
-EXCLUDED_CHANGES = "/inbox/webhooks"
-"""Beginning of paths whose changes the audit log records with the key of their caller."""
+WEBHOOKS = "/inbox/webhooks"
+"""Beginning of paths about webhooks, which readers do not see on pages either."""
 
 PATH_FIELD, QUERY_FIELD, BODY_FIELD = "path-", "query-", "body"
 """Names of form fields: the first two are followed by the name of the parameter."""
@@ -54,12 +54,20 @@ _VARIABLE = re.compile(r"<(\w+)>")
 def can_be_tried(route: Route[Any]) -> bool:
     """Return whether a call can be tried.
 
-    Calls of administrators are for keys that name their scopes. Pages confirm such changes.
+    Calls of administrators are for keys that name their scopes. Pages confirm such changes, and
+    those of webhooks and inbound routes, which send mail elsewhere.
     """
     is_excluded = any(part in route.path for part in EXCLUDED_PATHS)
-    changes_webhooks = route.method != "GET" and route.path.startswith(EXCLUDED_CHANGES)
+    changes_webhooks = route.method != "GET" and Scope.WEBHOOKS in route.operation.scopes
     is_of_administrators = bool(NAMED_ONLY.intersection(route.operation.scopes))
     return not (is_excluded or changes_webhooks or is_of_administrators)
+
+
+def needed_role(route: Route[Any]) -> Role:
+    """Return the role that a visitor needs for a call."""
+    if route.method != "GET":
+        return Role.OWNER
+    return Role.EDITOR if route.path.startswith(WEBHOOKS) else Role.READER
 
 
 def is_check(route: Route[Any]) -> bool:
@@ -109,13 +117,12 @@ class AnswerPages:
         the newest message or test.
 
         :raises InvalidParameter: the call does not exist, cannot be tried, or has no valid field.
-        :raises NotPermitted: the role of the visitor does not permit changes.
+        :raises NotPermitted: the role of the visitor does not permit the call.
         """
         route = self._routes.get(visit.path["operation_id"])
         if route is None:
             raise InvalidParameter("operation_id", "this call cannot be tried here")
-        if route.method != "GET":
-            visit.role.require(Role.OWNER)
+        visit.role.require(needed_role(route))
         if is_check(route):
             await self._budget.take(visit.account.id)
         tried = await self._run(route, visit)
