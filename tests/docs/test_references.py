@@ -62,6 +62,13 @@ def test_every_reference_leads_to_a_file() -> None:
     assert not missing, "\n".join(missing)
 
 
+def test_no_file_has_the_marks_of_a_merge() -> None:
+    """A page would show them, since templates and documents are no programs."""
+    marks = ["git", "grep", "--line-number", "--extended-regexp", "^(<{7}|>{7}) "]
+    found = subprocess.run(marks, cwd=ROOT, capture_output=True, check=False)
+    assert found.stdout.decode() == ""
+
+
 @rows("see (SPEC.md 2.1)", "as `docs/reference/none.md` says")
 def test_a_reference_to_a_missing_file_is_found(text: str) -> None:
     """A document that is not part of the project is not a valid reference."""
