@@ -135,9 +135,7 @@ class RoutePages(Struct, frozen=True):
     async def route(self, visit: Visit, form: RouteForm | None = None) -> Reply:
         """GET /inbound/routes/{id}: its mails, and what can be sent to the application."""
         route = await self._route(visit)
-        page = await self._inbound.read.attempts(
-            route.account_id, InboundFilter(route_id=route.id), 1
-        )
+        wanted = InboundFilter(route_id=route.id)
         return self._page(
             visit,
             "inbound_route.html",
@@ -145,7 +143,7 @@ class RoutePages(Struct, frozen=True):
             form=form or form_of(route),
             route=route,
             key=self._find_key(route),
-            deliveries=page.deliveries[:SHOWN_MAILS],
+            deliveries=await self._inbound.read.deliveries(route.account_id, wanted, SHOWN_MAILS),
             ready_mails=READY_MAILS,
         )
 
