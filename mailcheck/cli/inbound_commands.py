@@ -41,7 +41,7 @@ def add_inbound_commands(parser: argparse.ArgumentParser) -> None:
     add.add_argument("to", metavar="PATTERN", help="recipients, like support@*")
     add.add_argument("address", metavar="ADDRESS", help="URL of the application")
     add.add_argument(
-        "--format", choices=tuple(InboundFormat), default="mailcheck", help="(mailcheck)"
+        "--format", choices=list(map(str, InboundFormat)), default="mailcheck", help="(mailcheck)"
     )
     add.add_argument("--secret", help="secret that signs the requests (a new one)")
     add.add_argument("--user", help="user for Basic authentication, or of the SMTP server")
@@ -64,12 +64,17 @@ def add_inbound_commands(parser: argparse.ArgumentParser) -> None:
     send.add_argument("--html", metavar="FILE", help="file with HTML")
     send.add_argument("--file", action="append", metavar="FILE", help="file; may be repeated")
     send.add_argument("--raw", metavar="FILE", help="the whole mail (.eml); - reads standard input")
-    send.add_argument("--ready", choices=tuple(ReadyMail), metavar="NAME", help="ready-made mail")
+    send.add_argument(
+        "--ready",
+        choices=list(map(str, ReadyMail)),
+        metavar="NAME",
+        help=f"ready-made mail: {', '.join(ReadyMail)}",
+    )
     send.add_argument("--message", metavar="ID", help="stored message to answer or to send again")
     send.add_argument("--mail", metavar="ID", help="earlier mail to send again")
-    send.add_argument("--fault", choices=tuple(InboundFault), help="what goes wrong")
+    send.add_argument("--fault", choices=list(map(str, InboundFault)), help="what goes wrong")
     for name in ("spf", "dkim", "dmarc"):
-        send.add_argument(f"--{name}", choices=tuple(InboundVerdict), help="(pass)")
+        send.add_argument(f"--{name}", choices=list(map(str, InboundVerdict)), help="(pass)")
     send.add_argument(
         "--wait",
         type=whole_number(0, LONGEST_WAIT),

@@ -75,6 +75,12 @@ def test_a_script_has_all_commands_and_options(shell: str) -> None:
                 assert re.search(rf"(^|[\s'\"-]){re.escape(name.lstrip('-'))}\b", written, re.M)
 
 
+def test_a_wrong_choice_is_answered_with_the_choices() -> None:
+    """The names of ready-made mails are in the message as they are typed."""
+    wrong = run_command("inbound", "send", "r", "--ready", "unlike-all-of-them")
+    assert "choose from bounce-hard, bounce-soft, delayed, " in wrong.errors
+
+
 def test_options_of_a_subcommand() -> None:
     """Hidden options are left out, and files and values are told apart."""
     found = {one.path: one for one in list_commands()}

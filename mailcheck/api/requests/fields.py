@@ -130,7 +130,8 @@ def one_of(values: Sequence[str]) -> FieldType:
             raise ValueError(text)
         return text
 
-    rule = f"{{name}} must be {' or '.join([', '.join(values[:-1]), values[-1]])}; got {{sent}}"
+    shown = [*filter(None, values), *(["empty"] if "" in values else [])]
+    rule = f"{{name}} must be {' or '.join([', '.join(shown[:-1]), shown[-1]])}; got {{sent}}"
     return FieldType({"type": "string", "enum": list(values)}, read, rule)
 
 
