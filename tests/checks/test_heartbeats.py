@@ -248,6 +248,15 @@ def test_an_interval_counts_from_the_last_beat() -> None:
     assert run.next == at("10 17:05") + STORING + 1
 
 
+def test_the_first_mail_of_an_interval_counts_at_once() -> None:
+    """A mail right after a heartbeat is created, as to try it, is its first beat."""
+    run = Run(HeartbeatSettings(Schedule(every=HOUR), grace=5 * MINUTE, since=at("10 12:00")))
+    assert run.beat(at("10 12:01")) == []
+    assert run.look(at("10 12:02"), beat(at("10 12:02"))) == []
+    assert run.verdicts == [BeatVerdict.ON_TIME, BeatVerdict.EXTRA]
+    assert run.next == at("10 13:06") + STORING + 1
+
+
 def test_a_year_without_a_beat_is_evaluated_at_once() -> None:
     """A long time is not recorded occurrence by occurrence, but all of them are counted."""
     settings = HeartbeatSettings(Schedule(every=5 * MINUTE), MINUTE, since=at("10 12:00"))

@@ -137,7 +137,7 @@ def write_beats_state(state: BeatsState) -> str:
 
 def begin(settings: HeartbeatSettings, now: Instant) -> BeatsState:
     """Return the state of a heartbeat before its first beat."""
-    return BeatsState(settings.since, now, settings.since, settings.after(settings.since))
+    return BeatsState(settings.since, now, settings.since, settings.first())
 
 
 class BeatsEvaluation:
@@ -423,9 +423,13 @@ class BeatsEvaluation:
     def _restart(self) -> None:
         """Begin anew with a changed schedule. The results that beats are compared with stay."""
         self._end(ARRIVAL, "The schedule of the heartbeat was changed.", self._now)
-        since = self._settings.since
+        settings = self._settings
         self._change(
-            since=since, settled=since, expected=self._settings.after(since), misses=0, refused=0
+            since=settings.since,
+            settled=settings.since,
+            expected=settings.first(),
+            misses=0,
+            refused=0,
         )
 
     def _rewind(self) -> None:

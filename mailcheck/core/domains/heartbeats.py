@@ -169,6 +169,11 @@ class HeartbeatSettings(Struct, frozen=True):
         """Return the first occurrence after an instant."""
         return self.schedule.after(instant, self.grace)
 
+    def first(self) -> Occurrence:
+        """Return the first occurrence. The first beat of an interval counts at once."""
+        found = self.after(self.since)
+        return Occurrence(self.since, found.due) if self.schedule.every else found
+
 
 def parse_days(names: Sequence[str]) -> tuple[int, ...]:
     """Return the numbers of days of the week; empty for all of them.
