@@ -279,6 +279,18 @@ def test_a_changed_configuration_is_tried_at_once() -> None:
     assert world.poll(OPERATOR_RETRY) == []
 
 
+def test_a_corrected_maildir_is_tried_at_a_reload() -> None:
+    """A folder that is created later is read at a reload without another change."""
+    maildir = ReportMailbox("shop", maildir="/var/mail/dmarc")
+    world = World(maildir)
+    world.mailbox.failures = [("open", MailboxFailed("/var/mail/dmarc/new does not exist"))]
+    world.poll(10 * MINUTE)
+    assert world.state.problem
+    world.mailbox.steps.clear()
+    world.daemons[0].change([maildir])
+    assert world.mailbox.steps == ["open after 5", "close"]
+
+
 def test_a_project_that_does_not_exist() -> None:
     """Without the account, nothing is fetched, and the problem names it."""
     world = World()

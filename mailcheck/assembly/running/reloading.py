@@ -150,8 +150,8 @@ class Reloading(NamedTuple):
             self.missing.look()
 
     def _change_mailboxes(self, merged: Merged) -> None:
+        self.daemon.reports.fetching.change(report_mailboxes(merged.config))
         if named("reports", "mailboxes") in merged.changed:
-            self.daemon.reports.fetching.change(report_mailboxes(merged.config))
             self.missing.look()
 
     def _change_servers(self, config: Config) -> None:

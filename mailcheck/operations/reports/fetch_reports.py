@@ -194,9 +194,12 @@ class FetchReports(QueueWorker[str, ClaimedMailbox]):
         self.change(mailboxes)
 
     def change(self, mailboxes: Sequence[ReportMailbox]) -> None:
-        """Use these mailboxes. Failing mailboxes that are new or changed are tried at once."""
+        """Use these mailboxes. Failing mailboxes that are new or changed are tried at once.
+
+        So are Maildirs: their folders or rights may be corrected, and no server counts attempts.
+        """
         known = self._openers
-        self._hurried |= set(mailboxes) - set(known)
+        self._hurried |= {one for one in mailboxes if one.maildir or one not in known}
         self._openers = {
             mailbox: known.get(mailbox) or self._open(mailbox) for mailbox in mailboxes
         }
