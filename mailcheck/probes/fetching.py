@@ -169,6 +169,12 @@ class _Factory(WrappingFactory[_Connection]):
         super().__init__(wrapped)
         self.connections = connections
 
+    def doStart(self) -> None:
+        """Start without the log message that the factory of Twisted's client writes."""
+
+    def doStop(self) -> None:
+        """Stop without a log message."""
+
 
 USER_AGENT = "mailcheck"
 MAX_URL = 2_048
