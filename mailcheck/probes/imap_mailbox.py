@@ -69,7 +69,11 @@ SIZES_AT_ONCE = 200
 MAX_LINE = 8 * 1024 * 1024
 """Maximum octets of a line: the UIDs of a million mails are on one line."""
 
+MOST_OCTETS = 2 * LARGEST_MAIL + MAX_LINE
+"""Maximum octets that a server sends for one command: a batch of mails and a long line."""
+
 CLOSED = "the server closed the connection"
+FLOODED = "the server sent more than was asked for"
 
 LONGEST_ANSWER = 300
 """Maximum number of characters of a server's answer that are shown."""
@@ -120,10 +124,26 @@ class ImapClient(IMAP4Client):
         self.greeted: Deferred[None] = Deferred()
         self.farewell = ""
         self.is_lost = False
+        self._octets = 0
 
     def serverGreeting(self, _: object) -> None:  # noqa: N802
         """Handle the greeting."""
         self.greeted.callback(None)
+
+    def sendCommand(self, cmd: Command) -> Deferred[Any]:  # noqa: N802
+        """Send a command, whose answer is counted from its beginning."""
+        self._octets = 0
+        sent: Deferred[Any] = super().sendCommand(cmd)
+        return sent
+
+    def dataReceived(self, data: bytes) -> None:
+        """Close the connection if there is too much: lines and literals are kept until the end."""
+        self._octets += len(data)
+        if self._octets <= MOST_OCTETS:
+            super().dataReceived(data)
+        else:
+            self.farewell = FLOODED
+            self.hang_up()
 
     def lineReceived(self, line: bytes) -> None:
         """Keep the text of BYE, which says why the server ends the connection."""

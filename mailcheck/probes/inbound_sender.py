@@ -47,6 +47,12 @@ CUT_OFF = "the connection was closed in the middle of the body, as the fault req
 
 SMTP_PORT = 25
 
+FOREIGN = (
+    f"it is a public mail server at port {SMTP_PORT}, which takes mail from anybody; the operator "
+    "can allow its network in [webhooks] allow"
+)
+"""Why a mail is not sent. Otherwise each account could send any mail to anybody."""
+
 FLUSHED_AFTER = 0.1
 """Seconds in which the first half of a body reaches the application before the connection ends."""
 
@@ -117,9 +123,13 @@ class ApplicationSender(Struct, frozen=True, eq=False):
             )
         except DialFailed as failure:
             return _not_dialled(failure, pace)
+        is_allowed = any(address in network for network in allowed)
+        is_public = why_not_public(address) is None
+        if is_public and not is_allowed and port == SMTP_PORT:
+            return InboundAnswer(problem=FOREIGN)
         # A server in the own network mostly has no certificate for its name.
         tls = NEVER
-        if why_not_public(address) is None:
+        if is_public:
             tls = REQUIRED if route.user else OFFERED
         relay = Relay(
             host=host,

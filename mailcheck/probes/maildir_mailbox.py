@@ -6,6 +6,7 @@ Files are read in a thread. No file is deleted.
 
 import errno
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -122,8 +123,11 @@ def _read_some(paths: Sequence[Path]) -> list[FetchedMail | None]:
 
 
 def _read(path: Path) -> bytes:
-    # The owner of the Maildir could replace the file by a link to a file of this daemon.
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+    # The owner of the Maildir could replace the file by a link to a file of this daemon, or by a
+    # pipe that nobody writes to.
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise FileNotFoundError
         return file.read(LARGEST_MAIL)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.task import Clock
@@ -19,6 +20,7 @@ from mailcheck.core.instants import MINUTE, SECOND
 from mailcheck.engines.database import call_immediately
 from mailcheck.engines.sqlite import IN_MEMORY, SqliteEngine
 from mailcheck.operations.reports.fetch_reports import (
+    UNEXPECTED,
     AccessTokens,
     FetchReports,
     ImportedMail,
@@ -49,7 +51,7 @@ class Mailbox:
         self.mails = mails
         self.steps: list[str] = []
         self.tokens: list[str] = []
-        self.failures: list[tuple[str, MailboxFailed]] = []
+        self.failures: list[tuple[str, Exception]] = []
         self.size = 2
         self.place = Place()
 
@@ -215,6 +217,17 @@ def test_a_crash_repeats_a_batch() -> None:
     assert world.poll(5 * MINUTE) == ["open after 5", "import 1", "mark 6", "close"]
     assert (world.state.last_uid, world.state.reports) == (6, 5)
     assert len(world.imported) == 6
+
+
+@pytest.mark.usefixtures("logged_failures")
+def test_an_answer_that_nobody_expects() -> None:
+    """The owner learns that the mailbox cannot be read, which is tried again as ever."""
+    world = World()
+    world.mailbox.failures = [("open", ValueError("invalid literal for int()"))]
+    assert world.poll(10 * MINUTE) == []
+    assert (world.state.problem, world.state.failures) == (UNEXPECTED, 1)
+    assert world.poll(5 * MINUTE) == ["open after 5", "close"]
+    assert world.state.problem == ""
 
 
 def test_a_lost_connection_is_replaced_after_progress() -> None:

@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from twisted.internet.defer import Deferred, fail
 
 from mailcheck.assembly.workers import Workers
+from mailcheck.checks.receiver_reports import importing, limits
 from mailcheck.checks.receiver_reports.importing import (
     FORM,
     MAX_OPEN,
@@ -149,6 +151,32 @@ def test_too_many_files(house: House, file: ReportFile) -> None:
     """A file with too many files is rejected before they are unpacked."""
     (found,) = bring(house, file)
     assert found.reason == f"it has over {MAX_IMPORTED_FILES} files: send it in parts"
+
+
+def _damaged(number: int) -> bytes:
+    packed = gzipped(bytes(limits.MAX_UNPACKED))
+    return packed[:-8] + bytes([number]) * 8
+
+
+@pytest.mark.parametrize("is_packed_twice", [True, False], ids=["gzip", "zip"])
+def test_damaged_files_count(
+    house: House, monkeypatch: pytest.MonkeyPatch, is_packed_twice: bool
+) -> None:
+    """What is unpacked before a file turns out to be damaged counts: it takes as long."""
+    monkeypatch.setattr(importing, "MAX_IMPORTED", 3 * limits.MAX_UNPACKED)
+    if is_packed_twice:
+        data = zip_of({f"{number}.gz": _damaged(number) for number in range(10)})
+    else:
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+            for number in range(10):
+                archive.writestr(f"{number}.xml", bytes(limits.MAX_UNPACKED))
+        crc = zlib.crc32(bytes(limits.MAX_UNPACKED)).to_bytes(4, "little")
+        data = packed.getvalue().replace(crc, bytes(4))
+    found = bring(house, ReportFile("a.zip", data))
+    assert len(found) < 5
+    assert "is damaged" in found[0].reason
+    assert found[-1].reason.endswith("send it in parts")
 
 
 def test_a_form_with_too_many_fields(house: House) -> None:

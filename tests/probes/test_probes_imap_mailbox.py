@@ -279,3 +279,15 @@ def test_a_server_that_closes_the_connection_between_batches() -> None:
             server.run(doing)
         assert failure.value.remedy is Remedy.RETRY
     server.run(folder.close())
+
+
+@pytest.mark.parametrize("more", ["* 1 FETCH (FLAGS ())", "* 9 FETCH (BODY[] {40}\r\n" + 40 * "x"])
+def test_a_server_that_sends_without_end(monkeypatch: pytest.MonkeyPatch, more: str) -> None:
+    """The connection ends when the answer of one command is too large, whatever its parts are."""
+    monkeypatch.setattr(imap_mailbox, "MOST_OCTETS", 2_000)
+    server = ScriptedImap(dict(MAILS))
+    folder = opened(server)
+    server.script["UID FETCH"] = [*[more] * 100, ""]
+    with pytest.raises(MailboxFailed, match="more than was asked for"):
+        server.run(folder.next_batch(1))
+    server.run(folder.close())

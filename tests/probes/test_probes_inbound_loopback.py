@@ -15,7 +15,7 @@ from twisted.internet.threads import deferToThread
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.inbound import ANSWER_KEPT, InboundFormat, InboundRequest
 from mailcheck.ports.probes import InboundAnswer
-from mailcheck.probes.inbound_sender import CUT_OFF, ApplicationSender
+from mailcheck.probes.inbound_sender import CUT_OFF, FOREIGN, ApplicationSender
 from mailcheck.probes.trust import TrustRoots
 from tests.engines.deliveries import inbound_mail, inbound_route
 from tests.probes.test_probes_webhooks_loopback import posts
@@ -153,6 +153,15 @@ async def test_only_allowed_networks_are_contacted() -> None:
     assert "a port of this service" in to_itself.problem
     with pytest.raises(InvalidParameter):
         refused.posts.require_allowed("smtp://127.0.0.1:25", "ann")
+
+
+async def test_mail_does_not_go_to_the_mail_server_of_strangers() -> None:
+    """A public server at port 25 takes mail for its users from anybody, so the operator decides."""
+    to_anybody = inbound_route("one", format=InboundFormat.SMTP, url="smtp://8.8.8.8")
+    answer = await sender(allowed=()).mail_inbound(
+        to_anybody, inbound_mail("a"), 0.2, is_cut_off=False
+    )
+    assert answer == InboundAnswer(problem=FOREIGN)
 
 
 async def test_a_mail_arrives_over_smtp() -> None:

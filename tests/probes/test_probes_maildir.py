@@ -1,5 +1,6 @@
 """Reading a Maildir: unread mails once, marked or moved, and never deleted."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,14 @@ def test_links_are_not_followed(maildir: Path, tmp_path: Path) -> None:
     (maildir / "new" / "0.link.host").symlink_to(secret)
     mails = run(opened(of(maildir)).next_batch(5)).mails
     assert [mail.raw_message for mail in mails] == [b"one", b"two"]
+
+
+def test_a_pipe_is_not_read(maildir: Path) -> None:
+    """A pipe that replaces a file after the list was read does not keep the thread waiting."""
+    folder = opened(of(maildir))
+    (maildir / "new" / "1.one.host").unlink()
+    os.mkfifo(maildir / "new" / "1.one.host")
+    assert [mail.raw_message for mail in run(folder.next_batch(5)).mails] == [b"two"]
 
 
 def test_a_folder_that_is_not_a_maildir(tmp_path: Path) -> None:

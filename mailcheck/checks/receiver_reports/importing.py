@@ -126,11 +126,15 @@ class ImportPiece(Struct, frozen=True):
 
 
 class _File(Struct, frozen=True):
-    """A single file or mail, or why it cannot be read."""
+    """A single file or mail, or why it cannot be read.
+
+    ``octets`` were unpacked in vain.
+    """
 
     name: str
     data: bytes
     why: str = ""
+    octets: int = 0
 
 
 _OPEN: dict[str, Iterator[tuple[int, list[ReadReport]]]] = {}
@@ -183,7 +187,7 @@ def read_whole(files: Sequence[ReportFile], facts: ImportFacts) -> list[ReadRepo
 def _single_files(files: Sequence[ReportFile]) -> Iterator[_File]:
     room = MAX_IMPORTED
     for number, file in enumerate(_all_files(files)):
-        room -= len(file.data)
+        room -= len(file.data) + file.octets
         if number >= MAX_IMPORTED_FILES or room < 0:
             most = f"{MAX_IMPORTED_FILES} files, or {MAX_IMPORTED // 2**20} MB unpacked"
             yield _File(file.name, b"", f"the import has over {most}: send it in parts")
@@ -229,18 +233,19 @@ def _unpack(name: str, data: bytes, layers: int = MAX_LAYERS) -> Iterator[_File]
 
     A file that can only be read as a whole, such as an archive in a mail, is yielded as it is.
     """
+    unpacker = Unpacker(OF_IMPORTS)
     try:
         if data.startswith(ZIP) and layers:
             yield from _unzip(name, data, layers)
         elif data.startswith(GZIP) and layers:
-            yield from _unpack(name, Unpacker(OF_IMPORTS).gunzip(data), layers - 1)
+            yield from _unpack(name, unpacker.gunzip(data), layers - 1)
         elif mails := _split_few(data):
             for number, mail in enumerate(mails, 1):
                 yield _File(name if len(mails) == 1 else f"{name} mail {number}", mail)
         else:
             yield _File(name, data)
     except ReportRefused as refusal:
-        yield _File(name, b"", str(refusal))
+        yield _File(name, b"", str(refusal), len(data) + unpacker.taken)
 
 
 def _split_few(data: bytes) -> list[bytes]:
@@ -273,7 +278,8 @@ def _unzip(name: str, data: bytes, layers: int) -> Iterator[_File]:
                 with zip_errors():
                     unpacked = read_entry(archive, entry, OF_IMPORTS.unpacked + 1)
             except ReportRefused as refusal:
-                yield _File(inner, b"", str(refusal))
+                octets = min(entry.file_size, OF_IMPORTS.unpacked)  # before the damage was found
+                yield _File(inner, b"", str(refusal), octets)
                 continue
             yield from _unpack(inner, unpacked, layers - 1)
 

@@ -154,6 +154,9 @@ _CHUNK = 16_384
 """Octets passed to zlib at a time. zlib copies the data after a member, so each member costs its
 own length and at most one such piece, even in a long file."""
 
+_STEP = 262_144
+"""Octets that zlib returns at a time."""
+
 _ENTRY_OF_ZIP = b"PK\x01\x02"
 
 
@@ -178,6 +181,11 @@ class Unpacker:
         self._limits = limits
         self._room = limits.unpacked
         self._members = limits.members
+
+    @property
+    def taken(self) -> int:
+        """The number of octets that were unpacked, also of files that exceed a limit."""
+        return self._limits.unpacked - self._room
 
     def documents(self, data: bytes) -> list[bytes]:
         """Return the unpacked documents; data that is not packed is returned unchanged.
@@ -209,14 +217,17 @@ class Unpacker:
             self._count_members(1)
             member = zlib.decompressobj(_EITHER_GZIP_OR_ZLIB)
             while not member.eof:
-                chunk = data[position : position + _CHUNK]
+                chunk = member.unconsumed_tail
+                if not chunk:
+                    chunk = data[position : position + _CHUNK]
+                    position += len(chunk)
                 if not chunk:
                     raise ReportRefused("the gzip file ends too early")
+                # In small steps, so that what is unpacked before the damage is counted.
                 try:
-                    pieces.append(self._take(member.decompress(chunk, self._room + 1)))
+                    pieces.append(self._take(member.decompress(chunk, min(self._room + 1, _STEP))))
                 except zlib.error:
                     raise ReportRefused("the gzip file is damaged") from None
-                position += len(chunk)
             position -= len(member.unused_data)
         return b"".join(pieces)
 

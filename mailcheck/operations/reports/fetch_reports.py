@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
+from twisted.internet.defer import CancelledError
 from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.core.domains.report_mailboxes import (
@@ -60,6 +61,8 @@ class ImportedMail(NamedTuple):
     is_report: bool
     new: int
 
+
+UNEXPECTED = "The mailbox gave an answer that was not expected. The log of mailcheck has it."
 
 ImportMails = Callable[[AccountId, Sequence[bytes]], Awaitable[Sequence[ImportedMail]]]
 """Stores the reports in fetched mails, and returns what each contained. A report that is known is
@@ -247,6 +250,12 @@ class FetchReports(QueueWorker[str, ClaimedMailbox]):
             await self._put_off(job, failure)
         except ExpectedFailure as failure:
             await self._put_off(job, MailboxFailed(f"The reports could not be stored: {failure}."))
+        except CancelledError:
+            raise
+        except Exception:
+            # A server may answer anything, which the client library does not expect.
+            self._log.failure("{mailbox} could not be read", mailbox=mailbox.name)
+            await self._put_off(job, MailboxFailed(UNEXPECTED))
         else:
             now = self._now()
             if state.problem:
