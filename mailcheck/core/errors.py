@@ -84,6 +84,10 @@ class TooManyProjects(ExpectedFailure):
     """The person owns the maximum number of projects."""
 
 
+class TooManyInvitations(ExpectedFailure):
+    """The project has the maximum number of invitations that can still be used."""
+
+
 class InboxDisabled(ExpectedFailure):
     """The account of an inbox is disabled, so the inbox accepts no mail."""
 

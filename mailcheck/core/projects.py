@@ -58,6 +58,10 @@ class Membership(Struct, frozen=True):
     role: Role
 
 
+MAX_INVITATIONS = 100
+"""Maximum number of invitations to a project that were not used yet."""
+
+
 class ListedInvitation(Struct, frozen=True):
     """An invitation that was not used yet. ``id`` is not secret.
 

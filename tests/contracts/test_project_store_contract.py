@@ -9,10 +9,11 @@ from mailcheck.core.errors import (
     InvitationInvalid,
     MemberNotFound,
     OnlyOwner,
+    TooManyInvitations,
     TooManyProjects,
 )
 from mailcheck.core.identifiers import AccountId
-from mailcheck.core.projects import Invitation, Member, Membership, Role
+from mailcheck.core.projects import MAX_INVITATIONS, Invitation, Member, Membership, Role
 from mailcheck.store.accounts.account_store import SessionRow
 from mailcheck.store.accounts.project_store import Held
 from tests.contracts.conftest import Stores
@@ -81,6 +82,24 @@ async def test_members_are_set_and_removed(stores: Stores) -> None:
     with pytest.raises(MemberNotFound):
         await stores.projects.remove_member(SHOP, ANN, noted())
     assert await stores.projects.members(SHOP) == [member("bob", Role.OWNER, 1)]
+
+
+async def test_unused_invitations_are_bounded(stores: Stores) -> None:
+    """A project has at most so many invitations; expired ones make room."""
+    await shop_of_ann(stores)
+
+    async def add(number: int, seconds: float) -> None:
+        digest = number.to_bytes(32, "big")
+        moment = noted(at(seconds))
+        await stores.projects.add_invitation(
+            digest, SHOP, Role.READER, "", at(10 + seconds), moment
+        )
+
+    for number in range(MAX_INVITATIONS):
+        await add(number, 0)
+    with pytest.raises(TooManyInvitations):
+        await add(1_000, 9)
+    await add(1_000, 10)
 
 
 async def test_invitations(stores: Stores) -> None:

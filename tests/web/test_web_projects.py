@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from mailcheck.core.accounts import Account
+from mailcheck.core.instants import Instant
 from mailcheck.core.projects import Role
 from mailcheck.core.rights import NAMED_ONLY, Scope, make_rights
+from mailcheck.operations.accounts.manage_accounts import MAX_KEYS_A_DAY
 from tests.house import Answer, House, run
 from tests.table import rows
 
@@ -154,6 +156,21 @@ def test_no_key_gives_more_than_it_has(team: Team, wish: dict[str, Any], status:
     key = team.key(team.shop, scopes)
     made = team.send("POST", "/projects/me/keys", key, name="new", **wish)
     assert made.status == status, made.body
+
+
+def test_keys_of_a_day_are_bounded(team: Team) -> None:
+    """Ended keys stay in the store, so an account gets a bounded number of new ones in a day."""
+    keep = team.house.assembly.accounts.keep
+    soon = Instant(int(team.house.clock.seconds() * 1000) + 1)
+    for _ in range(MAX_KEYS_A_DAY):
+        run(keep.issue_key(team.lab, "short", expires_at=soon))
+    team.house.pass_time(1)
+    wish = {"name": "new", "scopes": ["inbox:read"]}
+    path = f"/projects/{team.lab.id}/keys"
+    refused = team.send("POST", path, team.of_operator, **wish)
+    assert (refused.status, "24 hours" in refused.json["error"]) == (409, True)
+    team.house.pass_time(86_400)
+    assert team.send("POST", path, team.of_operator, **wish).status == 200
 
 
 def test_a_key_hands_its_lower_limits_on(team: Team) -> None:

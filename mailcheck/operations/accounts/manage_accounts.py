@@ -1,6 +1,6 @@
 """Operations on accounts and API keys: create, change, list, disable and delete."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -456,6 +456,9 @@ MAX_KEYS = 20
 """Maximum number of valid keys per account. Rate limits are per key, so unlimited keys would
 mean unlimited requests."""
 
+MAX_KEYS_A_DAY = 1_000
+"""Maximum number of keys that an account gets within 24 hours: revoked ones are stored, too."""
+
 MAX_KEY_NAME = 60
 """Maximum length of a key's name, in characters."""
 
@@ -538,8 +541,7 @@ class OwnKeys(Struct, frozen=True, eq=False):
         if not name or len(name) > MAX_KEY_NAME or not name.isprintable():
             problem = f"name the purpose of the key in 1 to {MAX_KEY_NAME} printable characters"
             raise InvalidParameter("name", problem)
-        if len(await self._keys(account)) >= MAX_KEYS:
-            raise TooManyKeys(f"an account has at most {MAX_KEYS} keys; revoke one first")
+        await self._require_room(account, 1)
         lifetime = wish.lifetime
         if lifetime is not None and not 0 < lifetime <= LONGEST_KEY_LIFE:
             problem = f"a key expires within {LONGEST_KEY_LIFE // DAY} days, or never"
@@ -576,8 +578,7 @@ class OwnKeys(Struct, frozen=True, eq=False):
             problem = f"a rotated key stays valid for 0 to {LONGEST_OVERLAP // DAY} days"
             raise InvalidParameter("overlap", problem)
         key = await self._require(account, key_id)
-        if overlap and len(await self._keys(account)) >= MAX_KEYS:
-            raise TooManyKeys(f"an account has at most {MAX_KEYS} keys; revoke one first")
+        await self._require_room(account, 1 if overlap else 0)
         return await self.accounts.rotate_key(key, overlap, made_by, by)
 
     async def set_fault(self, account: Account, key_id: str, every: int | None) -> None:
@@ -597,6 +598,17 @@ class OwnKeys(Struct, frozen=True, eq=False):
         await self._require(account, key_id)
         await self.accounts.revoke_key(key_id, by)
 
+    async def _require_room(self, account: Account, more: int) -> None:
+        """Check that an account may get a new key, after which it has so many more valid ones."""
+        listed = await self.accounts.list_keys(account)
+        if len(self._valid_of(listed)) + more > MAX_KEYS:
+            raise TooManyKeys(f"an account has at most {MAX_KEYS} keys; revoke one first")
+        since = self.now() - DAY
+        if sum(key.created_at > since for key in listed) >= MAX_KEYS_A_DAY:
+            raise TooManyKeys(
+                f"an account gets at most {MAX_KEYS_A_DAY} new keys in 24 hours: use keys longer"
+            )
+
     async def _require(self, account: Account, key_id: str) -> ApiKey:
         for key in await self._keys(account):
             if key.id == key_id:
@@ -604,12 +616,11 @@ class OwnKeys(Struct, frozen=True, eq=False):
         raise KeyNotFound("you have no valid key with this id")
 
     async def _keys(self, account: Account) -> list[ApiKey]:
+        return self._valid_of(await self.accounts.list_keys(account))
+
+    def _valid_of(self, keys: Sequence[ApiKey]) -> list[ApiKey]:
         now = self.now()
-        return [
-            key
-            for key in await self.accounts.list_keys(account)
-            if key.revoked_at is None and not key.is_expired(now)
-        ]
+        return [key for key in keys if key.revoked_at is None and not key.is_expired(now)]
 
     async def _use_of(self, key: ApiKey, maker: KeyMaker | None) -> KeyUse:
         limits = self.authenticator.limits_of(key)

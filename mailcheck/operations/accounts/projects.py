@@ -151,6 +151,7 @@ class ManageProjects:
         :raises AccountNameTaken: the address is reserved.
         :raises RegistrationClosed: nobody without an account can be invited.
         :raises NotOperator: only operators may invite people without an account.
+        :raises TooManyInvitations: the project has the maximum number of unused invitations.
         """
         if address:
             address = self.rules.require_invited(address, inviter)

@@ -13,11 +13,19 @@ from mailcheck.core.errors import (
     InvitationInvalid,
     MemberNotFound,
     OnlyOwner,
+    TooManyInvitations,
     TooManyProjects,
 )
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
-from mailcheck.core.projects import Invitation, ListedInvitation, Member, Membership, Role
+from mailcheck.core.projects import (
+    MAX_INVITATIONS,
+    Invitation,
+    ListedInvitation,
+    Member,
+    Membership,
+    Role,
+)
 from mailcheck.ports.engine import Transaction, Value
 from mailcheck.store.accounts.account_store import (
     ACCOUNT_COLUMNS,
@@ -149,10 +157,20 @@ class ProjectStore(Store):
         address: str,
         expires_at: Instant,
         entry: AuditEntry,
-    ) -> None:
-        """Add an invitation to a project, and delete expired ones."""
+    ) -> TooManyInvitations | None:
+        """Add an invitation to a project, and delete expired ones.
+
+        :raises TooManyInvitations: the project has `MAX_INVITATIONS`.
+        """
         now = entry.happened_at
         transaction.execute("DELETE FROM project_invitation WHERE expires_at <= ?", (now,))
+        unused = transaction.rows(
+            "SELECT 1 FROM project_invitation WHERE project_id = ?", (project_id,)
+        )
+        if len(unused) >= MAX_INVITATIONS:
+            return TooManyInvitations(
+                f"a project has at most {MAX_INVITATIONS} unused invitations: revoke one first"
+            )
         row: dict[str, Value] = {
             "digest": digest,
             "project_id": project_id,
@@ -162,6 +180,7 @@ class ProjectStore(Store):
         }
         insert(transaction, "project_invitation", [row])
         write_entry(transaction, entry)
+        return None
 
     @read
     def list_invitations(

@@ -34,7 +34,7 @@ from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.accounts import Account
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.identifiers import AccountId
-from mailcheck.core.projects import Role
+from mailcheck.core.projects import MAX_INVITATIONS, Role
 from mailcheck.core.rights import Scope
 from mailcheck.operations.accounts.administer import Administer, Administrator
 from mailcheck.operations.accounts.projects import MAX_PROJECTS
@@ -194,7 +194,10 @@ INVITATION_CREATE = Operation(
     responses={
         200: Response("The invitation.", [json_body("invitation made", InvitationWithLink)]),
         404: _MISSING,
-        409: Response("The address is reserved.", [json_body("name taken", Error)]),
+        409: Response(
+            f"The address is reserved, or the project has {MAX_INVITATIONS} unused invitations.",
+            [json_body("name taken", Error)],
+        ),
     },
     request=InvitationToCreate,
     reads_body=True,

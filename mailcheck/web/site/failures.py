@@ -182,6 +182,7 @@ STATUSES: Mapping[type[ExpectedFailure], int] = {
     errors.InboxDisabled: CONFLICT,
     errors.OnlyOwner: CONFLICT,
     errors.TooManyProjects: CONFLICT,
+    errors.TooManyInvitations: CONFLICT,
     errors.TooManyKeys: CONFLICT,
     errors.TooManyWebhooks: CONFLICT,
     errors.TooManyRoutes: CONFLICT,
