@@ -10,11 +10,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from mailcheck.api.scim.filters import Both, Comparison, Filter, matches_value, parse_filter
+from mailcheck.api.scim.filters import Both, Comparison, Either, Filter, matches_value, parse_filter
 from mailcheck.api.scim.schemas import (
     Attribute,
     Document,
     ResourceType,
+    find,
     find_path,
     is_ignored,
     read_value,
@@ -23,6 +24,12 @@ from mailcheck.core.signing_in.provisioning import Kind, ProvisioningRefused
 
 MAX_OPERATIONS = 1_000
 """Maximum number of operations in a request."""
+
+MAX_SEARCHED = 500
+"""Maximum number of values that are searched by a condition other than ``value eq``.
+
+The search runs in the main process, and a request has room for thousands of comparisons.
+"""
 
 
 class Operation(Struct, frozen=True):
@@ -186,7 +193,7 @@ def _change_values(
     attribute, part, condition = target.attribute, target.part, target.condition
     assert condition is not None
     present: list[Document] = document.get(attribute.name, [])
-    met = [matches_value(item, condition, attribute) for item in present]
+    met = _find_met(present, condition, attribute)
     if is_removal and part is None:
         document[attribute.name] = [
             item for item, is_met in zip(present, met, strict=True) if not is_met
@@ -214,6 +221,34 @@ def _change_values(
         document[attribute.name] = _joined(
             present, [{**_meant_by(condition, attribute, operation.path), **change}]
         )
+
+
+def _value_of(condition: Filter) -> str | None:
+    """Return the text that ``value`` equals by a condition, or `None` for any other condition."""
+    if not isinstance(condition, Comparison) or not isinstance(condition.value, str):
+        return None
+    is_by_value = (condition.path.lower(), condition.operator) == ("value", "eq")
+    return condition.value if is_by_value else None
+
+
+def _find_met(
+    values: Sequence[Document], condition: Filter, attribute: Attribute
+) -> Sequence[bool]:
+    """Return which values meet a condition.
+
+    Directories remove members of groups by ``value eq``, so these are found without a search.
+
+    :raises ProvisioningRefused: there are more values than are searched for other conditions.
+    """
+    part = find(attribute.parts, "value")
+    parts = condition.conditions if isinstance(condition, Either) else [condition]
+    wanted = set(map(_value_of, parts))
+    if part is not None and part.is_exact and None not in wanted:
+        return [item.get("value") in wanted for item in values]
+    if len(values) > MAX_SEARCHED:
+        problem = f'{attribute.name} has more than {MAX_SEARCHED} values: name one by value eq "ID"'
+        raise _refuse(Kind.TOO_MANY, problem)
+    return [matches_value(item, condition, attribute) for item in values]
 
 
 def _meant_by(condition: Filter, attribute: Attribute, path: str) -> Document:
