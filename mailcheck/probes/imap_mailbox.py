@@ -67,7 +67,8 @@ SIZES_AT_ONCE = 200
 """Number of mails whose sizes are asked for in one command."""
 
 MAX_LINE = 8 * 1024 * 1024
-"""Maximum octets of a line: the UIDs of a million mails are on one line."""
+"""Maximum octets of a line, and of all lines of an answer: the UIDs of a million mails are on one
+line. To parse so much takes seconds, in which the daemon does nothing else."""
 
 MOST_OCTETS = 2 * LARGEST_MAIL + MAX_LINE
 """Maximum octets that a server sends for one command: a batch of mails and a long line."""
@@ -125,6 +126,7 @@ class ImapClient(IMAP4Client):
         self.farewell = ""
         self.is_lost = False
         self._octets = 0
+        self._line_octets = 0
 
     def serverGreeting(self, _: object) -> None:  # noqa: N802
         """Handle the greeting."""
@@ -132,21 +134,24 @@ class ImapClient(IMAP4Client):
 
     def sendCommand(self, cmd: Command) -> Deferred[Any]:  # noqa: N802
         """Send a command, whose answer is counted from its beginning."""
-        self._octets = 0
+        self._octets = self._line_octets = 0
         sent: Deferred[Any] = super().sendCommand(cmd)
         return sent
 
     def dataReceived(self, data: bytes) -> None:
-        """Close the connection if there is too much: lines and literals are kept until the end."""
+        """Count octets: lines and literals are kept until the end of an answer."""
         self._octets += len(data)
         if self._octets <= MOST_OCTETS:
             super().dataReceived(data)
         else:
-            self.farewell = FLOODED
-            self.hang_up()
+            self._stop_flood()
 
     def lineReceived(self, line: bytes) -> None:
         """Keep the text of BYE, which says why the server ends the connection."""
+        self._line_octets += len(line)
+        if self._line_octets > MAX_LINE:
+            self._stop_flood()
+            return
         if line[:5].upper() == b"* BYE":
             self.farewell = line[5:].strip().decode(*_READ)
         super().lineReceived(line)
@@ -159,6 +164,10 @@ class ImapClient(IMAP4Client):
         if octets > 2 * LARGEST_MAIL:
             raise IllegalServerResponse("a literal is too large")
         return BytesIO()
+
+    def _stop_flood(self) -> None:
+        self.farewell = FLOODED
+        self.hang_up()
 
     def hang_up(self) -> None:
         """Close the connection at once."""

@@ -281,10 +281,20 @@ def test_a_server_that_closes_the_connection_between_batches() -> None:
     server.run(folder.close())
 
 
-@pytest.mark.parametrize("more", ["* 1 FETCH (FLAGS ())", "* 9 FETCH (BODY[] {40}\r\n" + 40 * "x"])
-def test_a_server_that_sends_without_end(monkeypatch: pytest.MonkeyPatch, more: str) -> None:
+@pytest.mark.parametrize(
+    ("limit", "more"),
+    [
+        ("MOST_OCTETS", "* 1 FETCH (FLAGS ())"),
+        ("MOST_OCTETS", "* 9 FETCH (BODY[] {40}\r\n" + 40 * "x"),
+        ("MAX_LINE", "* 1 FETCH (FLAGS ())"),
+    ],
+    ids=["lines", "literals", "text"],
+)
+def test_a_server_that_sends_without_end(
+    monkeypatch: pytest.MonkeyPatch, limit: str, more: str
+) -> None:
     """The connection ends when the answer of one command is too large, whatever its parts are."""
-    monkeypatch.setattr(imap_mailbox, "MOST_OCTETS", 2_000)
+    monkeypatch.setattr(imap_mailbox, limit, 1_500)
     server = ScriptedImap(dict(MAILS))
     folder = opened(server)
     server.script["UID FETCH"] = [*[more] * 100, ""]
