@@ -124,6 +124,17 @@ async def test_mail_during_an_evaluation_is_not_forgotten(stores: Stores) -> Non
     assert await stores.heartbeats.claim(MINE, NOON, LEASE, 9) == []
 
 
+async def test_accounts_take_turns(stores: Stores) -> None:
+    """An account with many heartbeats, which are slow to evaluate, does not delay another one."""
+    await prepared(stores, "one", "two", "three")
+    await stores.heartbeats.add(replace(heartbeat("late", "bob"), next_run_at=at(3_601)))
+    claimed = [
+        [one.id for one in await stores.heartbeats.claim(MINE, at(4_000), LEASE, limit)]
+        for limit in (1, 1, 9)
+    ]
+    assert claimed == [["one"], ["late"], ["three", "two"]]
+
+
 async def test_verdicts_and_days_are_kept(stores: Stores) -> None:
     """Verdicts are stored with their facts; days are added up, and keep the lowest score."""
     await prepared(stores, "backup")

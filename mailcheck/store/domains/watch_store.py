@@ -133,9 +133,15 @@ _SCORES = """
     ) ORDER BY number
 """
 
+# The first one of each account comes first, then the second ones. Claimed ones count.
 _DUE = f"""
-    SELECT id FROM watch WHERE is_paused = 0 AND next_run_at <= ? AND {{these}} AND {_IS_FREE}
-    ORDER BY next_run_at, id LIMIT ?
+    SELECT id FROM (
+        SELECT id, next_run_at, held_until, ROW_NUMBER() OVER (
+            PARTITION BY account_id
+            ORDER BY CASE WHEN {_IS_FREE} THEN 1 ELSE 0 END, next_run_at, id
+        ) AS turn
+        FROM watch WHERE is_paused = 0 AND next_run_at <= ? AND {{these}}
+    ) AS due WHERE {_IS_FREE} ORDER BY turn, next_run_at, id LIMIT ?
 """
 
 _CLAIM = f"UPDATE watch SET holder = ?, held_until = ? WHERE id = ? AND {_IS_FREE}"
@@ -326,14 +332,15 @@ class WatchStore(Store):
     def claim(
         self, transaction: Transaction, holder: str, now: Instant, milliseconds: int, limit: int
     ) -> list[Watch]:
-        """Claim at most ``limit`` due watches, the longest overdue first.
+        """Claim at most ``limit`` due watches, the longest overdue first; accounts take turns.
 
         Watches that another holder has claimed are skipped until its claim ends.
         """
         shared_now = now + transaction.clock_offset()
+        values = (shared_now, now, shared_now, limit)
         taken = [
             row.id
-            for row in transaction.rows(_DUE.format(these=self.these), (now, shared_now, limit))
+            for row in transaction.rows(_DUE.format(these=self.these), values)
             if transaction.execute(_CLAIM, (holder, shared_now + milliseconds, row.id, shared_now))
         ]
         rows = [
