@@ -12,6 +12,8 @@ from msgspec import Struct
 from OpenSSL.SSL import Error as TlsError
 from twisted.internet.defer import Deferred
 from twisted.mail.smtp import (
+    Address,
+    AddressError,
     AuthenticationError,
     AUTHRequiredError,
     EHLORequiredError,
@@ -84,6 +86,9 @@ class SmtpRelay(Struct, frozen=True, eq=False):
                 problem="no certificate authorities are installed to verify the certificate of "
                 + relay.called
             )
+        if not all(map(_is_sendable, (sender, *recipients))):
+            problem = f"an address of the envelope cannot be sent to {relay.called}"
+            return Relayed(problem=problem, is_permanent=True)
         context = None if relay.tls == NEVER else self.trust.verify_as(relay.host)
         sent: Deferred[Any] = Deferred(lambda _: factory.hang_up())
         factory = _Sending(
@@ -245,6 +250,15 @@ class _ReadAtOnce(BytesIO):
     def read(self, _: int | None = -1, /) -> bytes:
         """Return the whole mail."""
         return super().read()
+
+
+def _is_sendable(address: str) -> bool:
+    """Return whether ``twisted.mail`` can write an address: ASCII, and of one word."""
+    try:
+        Address(address)
+    except (AddressError, UnicodeEncodeError):
+        return False
+    return True
 
 
 def _accepted(result: tuple[int, Sequence[tuple[bytes, int, bytes]]]) -> Relayed:

@@ -182,3 +182,16 @@ async def test_a_mail_arrives_over_smtp() -> None:
     assert answer.body == b"a@app.test: 250 ok\nb@app.test: 250 ok"
     assert cut == InboundAnswer(problem=CUT_OFF)
     assert len(part.raw) < len(mail.raw_message)
+
+
+@pytest.mark.parametrize("address", ["ü@x.example", "a b@x.example", "a@x.example> X=Y"])
+async def test_an_address_that_smtp_cannot_carry(address: str) -> None:
+    """The mail is not sent, and the attempt says why: it must not be tried for ever."""
+    with running_relay() as server:
+        url = f"smtp://127.0.0.1:{server.port}"
+        route = inbound_route("one", format=InboundFormat.SMTP, url=url)
+        for envelope_sender, recipient in ((address, "a@app.test"), ("", address)):
+            mail = inbound_mail("a", envelope_sender=envelope_sender, recipients=(recipient,))
+            answer = await sender().mail_inbound(route, mail, 60, is_cut_off=False)
+            assert "address of the envelope" in answer.problem
+    assert server.taken == []
