@@ -45,18 +45,21 @@ def add_beat_commands(parser: argparse.ArgumentParser) -> None:
     when = add.add_mutually_exclusive_group(required=True)
     when.add_argument("--at", metavar="HH:MM", help="time of day at which the mail is due")
     when.add_argument(
-        "--every", type=whole_number(5, 44_640), metavar="MINUTES", help="from mail to mail"
+        "--every", type=whole_number(5, 44_640), metavar="MINUTES", help="time between mails"
     )
     add.add_argument("--zone", help="time zone of --at, like Europe/Berlin (UTC)")
     add.add_argument("--day", action="append", help="day of the week of --at; may be repeated")
     add.add_argument(
-        "--grace", type=whole_number(1, 1_320), metavar="MINUTES", help="then it is late (30)"
+        "--grace",
+        type=whole_number(1, 1_320),
+        metavar="MINUTES",
+        help="time after which it is late (30)",
     )
     add.add_argument(
         "--slow",
         type=whole_number(0, 1_440),
         metavar="MINUTES",
-        help="then it was too long in transit; 0: any time (10)",
+        help="time in transit after which it is slow; 0 accepts any time (10)",
     )
     add.add_argument(
         "--signed-by", metavar="DOMAIN", help="count only mail with a DKIM signature of the domain"
