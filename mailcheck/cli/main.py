@@ -70,7 +70,12 @@ def run(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
     except StoreUnavailable as failure:
         print(f"mailcheck: {failure.cause}", file=errors)
         return EXIT_PROBLEM
-    except (ExpectedFailure, OSError) as failure:
+    except OSError as failure:
+        cause = failure.strerror or str(failure)
+        name = "" if failure.filename is None else f"{os.fsdecode(failure.filename)}: "
+        print(f"mailcheck: {name}{cause}", file=errors)
+        return EXIT_PROBLEM
+    except ExpectedFailure as failure:
         print(f"mailcheck: {failure}", file=errors)
         return EXIT_PROBLEM
 
@@ -254,7 +259,7 @@ GROUPS: Mapping[str, Mapping[str, CommandRow]] = {
             ("mailcheck tls-report report.json.gz", "mailcheck tls-report report.json --json"),
         ),
         "reports": CommandRow(
-            "reports received by a daemon: list, delete",
+            "reports received by a daemon: list, delete, import",
             "report_commands:add_reports",
             ("mailcheck reports list", "mailcheck reports list --limit 50"),
         ),
