@@ -443,7 +443,8 @@ def explain_step(step: PlanStep, set_up: SetUp) -> ShownStep:
         more = f" and {rest} more" if rest > 0 else ""
         return ShownStep(
             step,
-            f"{_messages(step.messages)} of {len(step.others)} unknown senders would be stopped:"
+            f"{_messages(step.messages)} of {len(step.others)} unknown"
+            f" sender{'s' * (len(step.others) != 1)} would be stopped:"
             f" {names}{more}.",
             "Decide about all of them together. If you know one of them, decide about it first.",
         )
