@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.error import ConnectionLost
-from twisted.logger import capturedLogs, formatEvent
 
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.probes.fetching import (
@@ -78,15 +77,6 @@ def fetching() -> Fetching:
 
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
-
-
-def test_connections_are_not_logged(fetching: Fetching) -> None:
-    """The log has no lines about the factories of connections."""
-    with capturedLogs() as events:
-        fetching.fetch()
-        fetching.accept().send(OK)
-    assert fetching.results == [Fetched(200, b"hello")]
-    assert [formatEvent(event) for event in events] == []
 
 
 def test_a_resource_is_fetched(fetching: Fetching) -> None:

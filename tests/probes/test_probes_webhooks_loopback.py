@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from pytest_twisted import async_yield_fixture
 from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.task import deferLater
+from twisted.logger import capturedLogs, formatEvent
 
 from mailcheck.cluster.local import LocalCluster, LocalRateCounters
 from mailcheck.core.errors import InvalidParameter
@@ -116,6 +117,13 @@ async def test_events_come_signed_over_one_connection(
     ]
     assert receiver.got[0].message == {"subject": "é"}
     assert len({one.client for one in receiver.got}) == 1
+
+
+async def test_connections_are_not_logged(receiver: Receiver, line: HttpWebhookLine) -> None:
+    """The log has no lines about the factories of connections."""
+    with capturedLogs() as events:
+        assert await line.post(event(f"{receiver.url}/mail", 1)) == Attempt(204)
+    assert "HTTP11ClientFactory" not in " ".join(map(formatEvent, events))
 
 
 async def test_both_secrets_sign(receiver: Receiver, line: HttpWebhookLine) -> None:
