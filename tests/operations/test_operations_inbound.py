@@ -53,11 +53,11 @@ class Application:
     """A house whose account has routes to an application."""
 
     def __init__(self) -> None:
-        self.writer = FaultyWorker()
+        self.writer, self.parser = FaultyWorker(), FaultyWorker()
         config = config_in_memory(smtp=SmtpOptions(max_message_size=2**25))
         self.house = House(
             config,
-            Workers(self.writer, DirectWorker(), DirectWorker()),
+            Workers(self.writer, DirectWorker(), self.parser),
         )
         parts = self.house.assembly.inbound
         self.deliver, self.operations = parts.deliver, parts.operations
@@ -239,6 +239,19 @@ def test_forged_requests_are_sent_once(application: Application, fault: InboundF
     assert application.states() == [InboundState.FAILED]
     application.send(route, text="Hi", fault="")
     assert InboundState.DELIVERED in application.states()
+
+
+def test_a_stop_while_a_request_is_written(application: Application) -> None:
+    """The mail waits for the next start: a provider that stops has not given it up."""
+    route = application.route()
+    application.parser.is_slow, application.parser.good_calls = True, 1
+    application.send(route, text="a" * 10_000)
+    assert application.states() == [InboundState.WAITING]
+    run(application.deliver.stop())
+    assert application.states() == [InboundState.WAITING]
+    application.parser.is_slow = False
+    run(application.deliver.start())
+    assert application.states() == [InboundState.DELIVERED]
 
 
 def test_a_loop_is_stopped_with_a_finding(application: Application) -> None:

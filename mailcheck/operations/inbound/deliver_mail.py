@@ -258,7 +258,7 @@ class DeliverInbound(QueueWorker[InboundDeliveryId, InboundJob]):
             except (WorkTooSlow, WorkerDied, MailTooLarge, MemoryError):
                 await self._give_up(job, "the request takes too long to write")
                 return
-            except ExpectedFailure:
+            except (ExpectedFailure, CancelledError):
                 raise
             except Exception:
                 # A bug in a format must not repeat the delivery for ever.
