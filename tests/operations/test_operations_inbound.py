@@ -1,10 +1,12 @@
 """Mail into applications: routing, deliveries as the provider makes them, faults and waits."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from twisted.internet.defer import Deferred, fail
 
 from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import SmtpOptions
@@ -17,6 +19,7 @@ from mailcheck.core.errors import (
     MailTooLarge,
     MessageNotFound,
     StoreUnavailable,
+    WorkerDied,
 )
 from mailcheck.core.identifiers import KeyId, MessageId
 from mailcheck.core.inbound import (
@@ -52,8 +55,8 @@ BROKEN = InboundAnswer(500, body=b"no")
 class Application:
     """A house whose account has routes to an application."""
 
-    def __init__(self) -> None:
-        self.writer, self.parser = FaultyWorker(), FaultyWorker()
+    def __init__(self, parser: DirectWorker | None = None) -> None:
+        self.writer, self.parser = FaultyWorker(), parser or DirectWorker()
         config = config_in_memory(smtp=SmtpOptions(max_message_size=2**25))
         self.house = House(
             config,
@@ -241,15 +244,37 @@ def test_forged_requests_are_sent_once(application: Application, fault: InboundF
     assert InboundState.DELIVERED in application.states()
 
 
-def test_a_stop_while_a_request_is_written(application: Application) -> None:
+class _Dying(DirectWorker):
+    """Dies of its second call."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def run(self, call: Callable[[], Any], owner: str = "") -> Deferred[Any]:
+        """Run a call, or die."""
+        self.calls += 1
+        return fail(WorkerDied("died")) if self.calls == 2 else super().run(call, owner)
+
+
+def test_a_worker_that_dies_while_a_request_is_written() -> None:
+    """The request is written again: the work for a mail of another account may have ended it."""
+    worker = _Dying()
+    application = Application(worker)
+    application.send(application.route(), text="a" * 10_000)
+    assert (application.states(), worker.calls) == ([InboundState.DELIVERED], 3)
+
+
+def test_a_stop_while_a_request_is_written() -> None:
     """The mail waits for the next start: a provider that stops has not given it up."""
+    parser = FaultyWorker()
+    application = Application(parser)
     route = application.route()
-    application.parser.is_slow, application.parser.good_calls = True, 1
+    parser.is_slow, parser.good_calls = True, 1
     application.send(route, text="a" * 10_000)
     assert application.states() == [InboundState.WAITING]
     run(application.deliver.stop())
     assert application.states() == [InboundState.WAITING]
-    application.parser.is_slow = False
+    parser.is_slow = False
     run(application.deliver.start())
     assert application.states() == [InboundState.DELIVERED]
 

@@ -31,7 +31,7 @@ from mailcheck.core.inbound import (
     judge_attempt,
 )
 from mailcheck.core.instants import SECOND, Instant
-from mailcheck.operations.inbox.contents import LARGE, MailBytes
+from mailcheck.operations.inbox.contents import ATTEMPTS, LARGE, MailBytes
 from mailcheck.operations.queue_worker import QueueWorker
 from mailcheck.operations.semaphores import FairSemaphore, NoPermit
 from mailcheck.ports.clocks import ClockAndRandomness
@@ -295,6 +295,13 @@ class DeliverInbound(QueueWorker[InboundDeliveryId, InboundJob]):
         size = len(mail.raw_message)
         if size <= SMALL and provider.open is None:
             return write()
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return await self._mail_bytes.work(write, size, job.route.account_id)
+            except WorkTooSlow:
+                raise
+            except WorkerDied:
+                continue  # mostly of the work for another mail
         return await self._mail_bytes.work(write, size, job.route.account_id)
 
     async def _post(
