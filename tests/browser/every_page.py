@@ -215,7 +215,7 @@ def filled_world(browser: Browser, folder: Path) -> Iterator[Filled]:
 
 def _fill_strangers(filled: Filled) -> None:
     def fail_to_sign_in(page: Page) -> None:
-        page.get_by_label("Name").fill("ann")
+        page.get_by_label("Name", exact=True).fill("ann")
         page.get_by_label("Password").fill("a wrong password")
         page.get_by_role("button", name="Sign in").click()
 
@@ -524,7 +524,7 @@ def _fill_owner(filled: Filled, watched: Watched) -> None:
     page = watched.page
     make_account(watched, filled.world.daemon)
     watched.go("/projects")
-    page.get_by_label("Name").fill("shop")
+    page.get_by_label("Name", exact=True).fill("shop")
     page.get_by_role("button", name="Create").click()
     for name in ("for a reader", "for the picture"):
         watched.go("/project")

@@ -62,7 +62,7 @@ def sign_up(watched: Watched, daemon: Daemon) -> Person:
     name = f"person-{next(_numbers)}"
     page = watched.page
     watched.go("/sign-up")
-    page.get_by_label("Name").fill(name)
+    page.get_by_label("Name", exact=True).fill(name)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Create account").click()
     page.wait_for_url(lambda url: "/sign-up" not in url)

@@ -23,7 +23,7 @@ def scriptless(browser: Browser, pages_daemon: Daemon) -> Iterator[Watched]:
 def create_key(watched: Watched, name: str) -> str:
     """Create a key on the page of API keys and return its secret."""
     watched.go("/keys")
-    watched.page.get_by_label("Name").fill(name)
+    watched.page.get_by_label("Name", exact=True).fill(name)
     watched.page.get_by_role("button", name="Create key").click()
     secret = watched.page.locator("#new-key").inner_text()
     assert re.fullmatch(r"mck_[a-z2-7]{32}", secret)
@@ -69,13 +69,13 @@ def test_by_keyboard(watched: Watched, person: Person) -> None:
     expect(page.get_by_text("Skip to the content")).to_be_focused()
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
-    expect(page.get_by_label("Name")).to_be_focused()
+    expect(page.get_by_label("Name", exact=True)).to_be_focused()
     page.keyboard.type("typed")
     page.keyboard.press("Enter")
     expect(page.locator("#new-key")).to_be_visible()
     page.get_by_role("button", name="Sign out").focus()
     page.keyboard.press("Enter")
-    expect(page.get_by_label("Name")).to_be_focused()
+    expect(page.get_by_label("Name", exact=True)).to_be_focused()
     page.keyboard.type(person.name)
     page.keyboard.press("Tab")
     page.keyboard.type(PASSWORD)
@@ -106,11 +106,11 @@ def test_a_wrong_password_is_shown_beside_the_form(watched: Watched, person: Per
     page = watched.page
     watched.context.clear_cookies()
     watched.go("/sign-in")
-    page.get_by_label("Name").fill(person.name)
+    page.get_by_label("Name", exact=True).fill(person.name)
     page.get_by_label("Password").fill("a wrong password")
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("alert")).to_have_text("No account has this name and password.")
-    expect(page.get_by_label("Name")).to_have_value(person.name)
+    expect(page.get_by_label("Name", exact=True)).to_have_value(person.name)
     expect(page.get_by_label("Password")).to_be_focused()
     watched.require_accessible()
 

@@ -221,7 +221,7 @@ def test_a_reader_who_compares(tmp_path: Path, browser: Browser) -> None:
         assert [one["Subject"] for one in found["messages"]] == ["Welcome"]
         page = browser.new_page()
         page.goto(f"{daemon.url}/")
-        page.get_by_label("Name").fill("developer")
+        page.get_by_label("Name", exact=True).fill("developer")
         password = (daemon.folder / "var" / "dashboard-password").read_text().strip()
         page.get_by_label("Password", exact=True).fill(password)
         page.get_by_role("button", name="Sign in", exact=True).click()

@@ -163,7 +163,7 @@ def test_a_project_is_used(watched: Watched, page: Page) -> None:
     """A project is created, a person is invited, and the project is renamed and deleted."""
     watched.go("/account")
     follow(page, page.get_by_role("link", name="Projects"))
-    enter(page, page.get_by_label("Name"), "typed-shop")
+    enter(page, page.get_by_label("Name", exact=True), "typed-shop")
     watched.go("/project")
     reach(page, page.get_by_label("Role", exact=True))
     page.keyboard.press("ArrowUp")

@@ -216,6 +216,9 @@ def calls_of_every_tool(site: Site) -> list[tuple[str, dict[str, Any]]]:
     attachment = daemon.get(f"/inbox/messages/{kept}").json["attachments"][0]["id"]
     test = daemon.request("POST", "/test/generate").json["testId"]
     watch = daemon.get("/watches").json["watches"][0]["id"]
+    # No application has this name: the tool reports the attempt, and succeeds.
+    new_route = {"to": "app@*", "format": "postmark", "url": "https://app.example.com/mail"}
+    route = daemon.post("/inbound/routes", json.dumps(new_route).encode()).json["id"]
     arguments: dict[str, dict[str, Any]] = {
         "wait_for_message": {"tag": "kept", "timeout": 5},
         "get_message": {"id": kept},
@@ -228,6 +231,13 @@ def calls_of_every_tool(site: Site) -> list[tuple[str, dict[str, Any]]]:
         "check_blocklists": {"query": "192.0.2.1"},
         "wait_for_test": {"testId": test, "timeout": 1},
         "get_watch": {"watchId": watch},
+        "send_inbound": {
+            "route": route,
+            "to": "app@example.com",
+            "from": "ana@example.com",
+            "text": "Hi",
+            "wait": 1,
+        },
     }
     return [(tool, arguments.get(tool, {})) for tool in TOOLS]
 

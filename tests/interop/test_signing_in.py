@@ -95,7 +95,7 @@ def test_a_company_signs_people_in(context: BrowserContext, world: World) -> Non
 def sign_up(page: Page, public: str, name: str) -> None:
     """Create an account with a password."""
     page.goto(f"{public}/sign-up")
-    page.get_by_label("Name").fill(name)
+    page.get_by_label("Name", exact=True).fill(name)
     page.get_by_label("Password", exact=True).fill(PASSWORD)
     page.get_by_role("button", name="Create").click()
     expect(page.get_by_text("Welcome!")).to_be_visible()
@@ -141,7 +141,7 @@ def test_passkeys(context: BrowserContext, world: World) -> None:
     expect(page.get_by_text("Your password needs a passkey, too.")).to_be_visible()
     context.clear_cookies()
     page.goto(f"{public}/sign-in")
-    page.get_by_label("Name").fill("carol")
+    page.get_by_label("Name", exact=True).fill("carol")
     page.get_by_label("Password").fill(PASSWORD)
     follow(page, page.get_by_role("button", name="Sign in", exact=True))
     expect(page.get_by_role("heading", name="Use your passkey")).to_be_visible()
@@ -183,7 +183,7 @@ def test_passkeys(context: BrowserContext, world: World) -> None:
     expect(page.get_by_text("The passkey has been removed.")).to_be_visible()
     context.clear_cookies()
     page.goto(f"{public}/sign-in")
-    page.get_by_label("Name").fill("carol")
+    page.get_by_label("Name", exact=True).fill("carol")
     page.get_by_label("Password").fill(PASSWORD)
     follow(page, page.get_by_role("button", name="Sign in", exact=True))
     expect(page).to_have_url(f"{public}/p/me/")
