@@ -375,12 +375,9 @@ class InboundStore(Store):
         :return: false if the route was deleted meanwhile.
         :raises InboundQueueFull: too many mails of the account wait.
         """
-        lock_inboxes(transaction, (mail.account_id,))
-        refusal = _refuse(transaction, mail.account_id, deliveries)
-        if refusal is not None:
-            return refusal
-        if not _has_routes(transaction, deliveries):
-            return False
+        may_add = _may_add(transaction, mail.account_id, deliveries)
+        if may_add is not True:
+            return may_add
         session = Session(mail.client_ip, mail.helo_name, is_extended=True)
         stored = Delivery(
             id=DeliveryId(mail.id),
@@ -422,12 +419,9 @@ class InboundStore(Store):
         :return: false if the message or the route does not exist.
         :raises InboundQueueFull: too many mails of the account wait.
         """
-        lock_inboxes(transaction, (mail.account_id,))
-        refusal = _refuse(transaction, mail.account_id, deliveries)
-        if refusal is not None:
-            return refusal
-        if not _has_routes(transaction, deliveries):
-            return False
+        may_add = _may_add(transaction, mail.account_id, deliveries)
+        if may_add is not True:
+            return may_add
         added = transaction.execute(
             "INSERT INTO inbound_mail (id, account_id, delivery_id, recipients, received_at, "
             "size, verdicts, client_ip, helo_name) "
@@ -822,26 +816,24 @@ def _conditions(wanted: InboundFilter) -> tuple[str, tuple[Value, ...]]:
     return "".join(f" AND {column} = ?" for column, _ in chosen), tuple(v for _, v in chosen)
 
 
-def _has_routes(transaction: Transaction, deliveries: Sequence[InboundDelivery]) -> bool:
-    return all(
-        transaction.row("SELECT 1 FROM inbound_route WHERE id = ?", (route_id,)) is not None
-        for route_id in {delivery.route_id for delivery in deliveries}
-    )
-
-
-def _refuse(
+def _may_add(
     transaction: Transaction, account_id: AccountId, deliveries: Sequence[InboundDelivery]
-) -> InboundQueueFull | None:
+) -> InboundQueueFull | bool:
+    """Lock the inbox, and return whether the deliveries have room and their routes exist."""
+    lock_inboxes(transaction, (account_id,))
     ((count,),) = transaction.rows(
         "SELECT COUNT(*) FROM inbound_delivery WHERE account_id = ? AND state = ?",
         (account_id, InboundState.WAITING.value),
     )
-    if count + len(deliveries) <= MOST_WAITING:
-        return None
-    return InboundQueueFull(
-        f"{count} mails of this account wait for their delivery to applications; "
-        f"the maximum is {MOST_WAITING}",
-        1,
+    if count + len(deliveries) > MOST_WAITING:
+        return InboundQueueFull(
+            f"{count} mails of this account wait for their delivery to applications; "
+            f"the maximum is {MOST_WAITING}",
+            1,
+        )
+    return all(
+        transaction.row("SELECT 1 FROM inbound_route WHERE id = ?", (route_id,)) is not None
+        for route_id in {delivery.route_id for delivery in deliveries}
     )
 
 
