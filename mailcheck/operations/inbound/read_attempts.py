@@ -12,10 +12,7 @@ from mailcheck.core.errors import InboundMailNotFound
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.inbound import (
     InboundAttempt,
-    InboundMail,
     InboundMailId,
-    InboundRoute,
-    InboundRouteId,
     InboundState,
 )
 from mailcheck.operations.parked_waits import WaitSlots
@@ -24,7 +21,6 @@ from mailcheck.store.inbound_store import (
     InboundMailFacts,
     InboundStore,
     ListedDelivery,
-    StoredInboundMail,
 )
 
 LOOKED_AT = 50
@@ -121,13 +117,6 @@ class ReadInbound:
         """Return deliveries with their last attempts, newest first."""
         return await self._store.deliveries(account_id, wanted, limit, offset)
 
-    async def mail(self, account_id: AccountId, mail_id: str) -> InboundMail:
-        """Return a mail of an account.
-
-        :raises InboundMailNotFound: the account has no mail with this id.
-        """
-        return _found(await self._store.find_mail(account_id, InboundMailId(mail_id)))
-
     async def describe_mail(self, account_id: AccountId, mail_id: str) -> InboundMailFacts:
         """Return a mail of an account without its bytes.
 
@@ -138,29 +127,12 @@ class ReadInbound:
             raise _missing()
         return found
 
-    async def mail_of_route(self, route_id: str, mail_id: str) -> tuple[InboundRoute, InboundMail]:
-        """Return a mail and the route that carries it, for any caller that proves a secret of both.
-
-        :raises InboundMailNotFound: there is no such mail or route.
-        """
-        route = await self._store.find_any_route(InboundRouteId(route_id))
-        if route is None:
-            raise _missing()
-        found = await self._store.find_mail_of_route(route.id, InboundMailId(mail_id))
-        return route, _found(found)
-
     def _forget(self, account_id: AccountId, bell: Deferred[None]) -> None:
         bells = self._bells.get(account_id, [])
         if bell in bells:
             bells.remove(bell)
         if not bells:
             self._bells.pop(account_id, None)
-
-
-def _found(stored: StoredInboundMail | None) -> InboundMail:
-    if stored is None:
-        raise _missing()
-    return stored.mail
 
 
 def _missing() -> InboundMailNotFound:

@@ -19,9 +19,10 @@ from mailcheck.core.inbound import (
 from mailcheck.core.instants import HOUR, SECOND
 from mailcheck.operations.inbound.manage_routes import RouteSettings
 from mailcheck.operations.inbound.send_mail import Letter
+from mailcheck.store.inbound_store import InboundStore
 from mailcheck.web.providers.inbound import ses, sns_key
 from mailcheck.web.providers.inbound.catalogue import inbound_providers
-from tests.house import Answer, House, run
+from tests.house import Answer, House, result_of, run
 from tests.web.providers.test_inbound_formats import MAIL, PICTURE
 
 HTTP = "http://app.example.com/in"
@@ -35,6 +36,7 @@ class Receiver:
         self.account_id: AccountId = house.account.id
         self.key = house.issue_key(house.account)
         self.operations = house.assembly.inbound.operations
+        self.store = InboundStore(house.assembly.runtime.engine)
         settings = RouteSettings(to="*", url=HTTP)
         routes = self.operations.routes
         self.route: InboundRoute = run(routes.create(self.account_id, name, settings, COMMAND_LINE))
@@ -43,7 +45,9 @@ class Receiver:
         """Send a mail over the route, and return it."""
         letter = Letter(raw_message=raw_message, to=("in@app.test", "blind@app.test"))
         sent = run(self.operations.send.send(self.account_id, self.route.id, letter))
-        mail: InboundMail = run(self.operations.read.mail(self.account_id, sent.mail_id))
+        stored = result_of(self.store.find_mail(self.account_id, sent.mail_id))
+        assert stored is not None
+        mail: InboundMail = stored.mail
         return mail
 
     def request(self, mail: InboundMail) -> Any:
