@@ -194,6 +194,18 @@ def nothing_is_left_undone(source: Source) -> Iterator[str]:
             yield f"line {number}: suppresses all warnings"
 
 
+def nothing_waits_inside_a_page(source: Source) -> Iterator[str]:
+    """No test lets a page repeat an expression, which the policy of our pages forbids.
+
+    It fails only where the first answer is false, so on a busy machine.
+    """
+    if "wait_for_function" not in source.text:
+        return  # most files need not be parsed
+    for node in source.nodes:
+        if isinstance(node, ast.Attribute) and node.attr == "wait_for_function":
+            yield f"line {node.lineno}: waits in the page, use Watched.wait_until"
+
+
 PRIVATE_NAME = re.compile(r"(?<![^\W_])_[^\W_]\w*")
 
 MAX_PRIVATE = 20
@@ -323,9 +335,10 @@ def test_the_house_keeps_its_rules(rule: Rule, house_sources: list[Source]) -> N
     assert broken(rule, house_sources) == []
 
 
-def test_nothing_is_left_undone_in_the_tests() -> None:
-    """No file in ``tests/`` has a to-do comment, or suppresses all warnings."""
+def test_the_tests_keep_their_rules() -> None:
+    """No file in ``tests/`` has a to-do comment, suppresses all warnings, or waits in a page."""
     assert broken(nothing_is_left_undone, read_sources("tests")) == []
+    assert broken(nothing_waits_inside_a_page, read_sources("tests")) == []
 
 
 CONTRACTS = ROOT / ".importlinter"
@@ -469,6 +482,7 @@ BREAKAGES = [
     (nothing_is_left_undone, "mailcheck/web/a.py", "x = 1  # TO" + "DO: more"),
     (nothing_is_left_undone, "mailcheck/web/a.py", "x = 1  # type: " + "ignore"),
     (nothing_is_left_undone, "mailcheck/web/a.py", "x = 1  # no" + "qa"),
+    (nothing_waits_inside_a_page, "tests/browser/a.py", "page.wait_for_function('a')"),
 ]
 
 
@@ -480,7 +494,7 @@ def test_each_rule_would_notice(rule: Rule, path: str, text: str) -> None:
 
 def test_every_rule_is_shown_what_breaks_it() -> None:
     """Each rule has an example that breaks it."""
-    assert {rule for rule, _, _ in BREAKAGES} == set(RULES_OF_THE_HOUSE)
+    assert {rule for rule, _, _ in BREAKAGES} == {*RULES_OF_THE_HOUSE, nothing_waits_inside_a_page}
 
 
 @rows(

@@ -1,5 +1,7 @@
 """Keyboard shortcuts of the inbox, with a message beside the list, in a real browser."""
 
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -119,11 +121,11 @@ def test_a_frame_is_as_high_as_its_mail(person: Person, watched: Watched) -> Non
     page.get_by_role("link", name="Long").click()
     frame = page.frame_locator("iframe.mail-frame")
     frame.get_by_text("end").wait_for()
-    page.wait_for_function("document.querySelector('.mail-frame').clientHeight > 4000")
+    watched.wait_until("document.querySelector('.mail-frame').clientHeight > 4000")
     assert frame.locator("html").get_attribute("dir") == "rtl"
     assert frame.locator("html").get_attribute("lang") == "ar"
     page.get_by_role("button", name="Phone").click()
-    page.wait_for_function("document.querySelector('.mail-frame').clientWidth === 390")
+    watched.wait_until("document.querySelector('.mail-frame').clientWidth === 390")
     page.get_by_role("button", name="Dark", exact=True).first.click()
     assert frame.locator("html").evaluate("(one) => getComputedStyle(one).colorScheme") == "dark"
     watched.require_accessible()
@@ -189,7 +191,7 @@ def test_what_was_deleted_elsewhere_is_gone(inbox: Page, watched: Watched, perso
         expect(inbox.get_by_text("This message has been deleted.")).to_be_visible()
         press(inbox, "u")
         expect(inbox.locator("#mails li")).to_have_count(0)
-    inbox.wait_for_function("document.title === 'Inbox - mailcheck'")
+    expect(inbox).to_have_title("Inbox - mailcheck")
 
 
 def test_new_tags_are_counted_live(inbox: Page, person: Person) -> None:
@@ -197,7 +199,7 @@ def test_new_tags_are_counted_live(inbox: Page, person: Person) -> None:
     person.get_mail(mail("Fourth"), "fresh")
     expect(inbox.locator(".tags [data-tag=fresh] .count")).to_have_text("1")
     expect(inbox.locator("#total")).to_have_text("4")
-    inbox.wait_for_function("document.title.startsWith('(4) Inbox')")
+    expect(inbox).to_have_title(re.compile(r"\(4\) Inbox"))
 
 
 def test_space_selects(inbox: Page) -> None:

@@ -173,7 +173,7 @@ def test_the_card_shows_the_mail(host: CardHost, daemon: Daemon) -> None:
     mail.get_by_role("link").click()
     assert host.watched.page.evaluate("opened") == []
     card.get_by_role("button", name="Open link").click()
-    host.watched.page.wait_for_function("opened.length")
+    host.watched.wait_until("opened.length")
     assert host.watched.page.evaluate("opened") == ["https://example.com/confirm?t=7f3a"]
     assert host.watched.page.evaluate("tearDown()") == {}
     assert host.watched.elsewhere == []
@@ -209,7 +209,7 @@ def test_the_card_shows_a_report(host: CardHost, daemon: Daemon) -> None:
     assert card.locator("#report h1").inner_text().startswith("Score ")
     assert card.locator("#checks li").count() == 5
     card.get_by_role("button", name="Open the report").click()
-    host.watched.page.wait_for_function("opened.length")
+    host.watched.wait_until("opened.length")
     assert "/share/" in host.watched.page.evaluate("opened")[0]
     host.watched.require_quiet()
 

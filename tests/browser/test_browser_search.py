@@ -77,6 +77,6 @@ def test_desktop_notifications(inbox: Page, watched: Watched, person: Person) ->
         }"""
     )
     person.get_mail(mail("News"), "a")
-    inbox.wait_for_function("window.told.length === 1")
+    watched.wait_until("window.told.length === 1")
     assert inbox.evaluate("window.told") == [["News", "Shop\n482913"]]
     watched.require_quiet()

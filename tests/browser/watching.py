@@ -79,12 +79,20 @@ class Watched:
 
     def go_until(self, path: str, is_so: Callable[[], bool]) -> None:
         """Reload a page until it shows the effect of a request sent when another page closed."""
-        for _ in range(DEADLINE // POLL):
+
+        def is_shown() -> bool:
             self.go(path)
-            if is_so():
-                return
-            self.page.wait_for_timeout(POLL)
-        raise AssertionError(f"{path} never showed the effect")
+            return is_so()
+
+        self._wait(is_shown, f"{path} never showed the effect")
+
+    def wait_until(self, script: str) -> None:
+        """Wait until the page answers an expression in JavaScript with a true value.
+
+        Playwright's own ``wait_for_function`` repeats the expression in the page, where the
+        policy of the page forbids it.
+        """
+        self._wait(lambda: self.page.evaluate(script), f"never became true: {script}")
 
     def press_to_leave(self, key: str, pattern: str) -> None:
         """Press a key that navigates to another page.
@@ -112,10 +120,8 @@ class Watched:
 
     def sent_elsewhere(self) -> list[str]:
         """Return the requests really sent to other hosts, after the browser reported failures."""
-        for _ in range(DEADLINE // POLL):
-            if all(request.failure for request in self.strange):
-                break
-            self.page.wait_for_timeout(POLL)
+        complaint = f"the browser did not report failures of {self.elsewhere}"
+        self._wait(lambda: all(request.failure for request in self.strange), complaint)
         return [request.url for request in self.strange if request.failure not in REFUSED]
 
     def troubles(self) -> list[str]:
@@ -151,6 +157,13 @@ class Watched:
         ]
         if faults:
             raise AssertionError("\n".join(faults))
+
+    def _wait(self, is_so: Callable[[], bool], complaint: str) -> None:
+        for _ in range(DEADLINE // POLL):
+            if is_so():
+                return
+            self.page.wait_for_timeout(POLL)
+        raise AssertionError(complaint)
 
     def _note(self, request: Request) -> None:
         parts = urlsplit(request.url)
