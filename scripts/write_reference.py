@@ -56,6 +56,7 @@ from mailcheck.web.providers.bodies import read_form
 from mailcheck.web.providers.catalogue import PROVIDERS
 from mailcheck.web.providers.inbound.catalogue import LARGEST, FormatRow, format_rows
 from mailcheck.web.providers.provider import MEANINGS, Posting, Provider, Support
+from mailcheck.web.site.application import Route
 from mailcheck.web.site.likeness import Like
 from tests.docs.blocks import list_pages, read_blocks, with_snippets
 from tests.house import House, config_in_memory
@@ -841,7 +842,7 @@ def write_facades() -> str:
         found = proofs(facade.name)
         rows = [
             (code(route), one.like.value, cell(one.note), _proof(found, route, one.like))
-            for one in facade.routes
+            for one in sorted(facade.routes, key=_place_of)
             for route in [f"{one.method} {one.path}"]
         ]
         sections.append(table(("Route", "Here", "Note", "Proven by"), rows))
@@ -855,6 +856,11 @@ def write_facades() -> str:
         " everything.\n"
     )
     return page("Compatible APIs", "`mailcheck/web/compatible/`", words, *sections)
+
+
+def _place_of(route: Route[Any]) -> tuple[bool, str, str]:
+    """Return the key by which routes are sorted: those that are not offered come last."""
+    return route.like is Like.NOT_OFFERED, route.path, route.method
 
 
 def _proof(found: Mapping[str, Sequence[str]], route: str, like: Like) -> str:

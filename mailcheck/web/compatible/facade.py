@@ -1,6 +1,6 @@
 """Declarations of the doors of other products, and lenient reading of their requests."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, TypeVar
 from urllib.parse import parse_qs
@@ -11,10 +11,12 @@ from msgspec.structs import fields, replace
 from twisted.web.server import Request
 
 from mailcheck.core.errors import InvalidParameter
+from mailcheck.core.rights import Scope
 from mailcheck.operations.inbox.release_mail import ReleaseMail
 from mailcheck.web.site.application import Door, ReadKey, Route, Sent, WriteError
 from mailcheck.web.site.bodies import FORM, JSON, decode_json, require_known
-from mailcheck.web.site.costs import FREE
+from mailcheck.web.site.costs import FREE, Cost
+from mailcheck.web.site.event_streams import Stream
 from mailcheck.web.site.failures import NOT_IMPLEMENTED, RefusedAsProduct
 from mailcheck.web.site.likeness import Like
 from mailcheck.web.site.replies import Reply
@@ -26,6 +28,9 @@ MAX_FIELDS = 1_000
 """Maximum number of fields of a query or a form."""
 
 R = TypeVar("R", bound=Struct)
+
+Row = tuple[str, str, Callable[..., Awaitable[Reply | Stream]], type[Struct]]
+"""The method and the path of a route, its handler, and the class of its requests."""
 
 
 _NESTED = (inspect.StructType, inspect.CollectionType)
@@ -62,6 +67,11 @@ def make_facade(
         challenge='Basic realm="mailcheck"',
         allows_slash=True,
     )
+
+
+def declare(scopes: Sequence[Scope], cost: Cost, *rows: Row) -> Sequence[Route[Any]]:
+    """Return the routes that have the same maximum cost and need the same scopes."""
+    return [Route(*row, cost, scopes=scopes) for row in rows]
 
 
 def not_offered(

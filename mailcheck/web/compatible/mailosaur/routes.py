@@ -38,6 +38,7 @@ from mailcheck.operations.inbox.release_mail import ReleaseMail
 from mailcheck.web.compatible.facade import (
     SENDS_NOTHING,
     NoParameters,
+    declare,
     make_facade,
     not_offered,
     release_note,
@@ -373,19 +374,36 @@ _REFUSED = (
 _MESSAGES, _SERVERS = "/api/messages", "/api/servers"
 _ANALYSIS, _USAGE, _FILES = "/api/analysis", "/api/usage", "/api/files"
 _ROUTES: Sequence[Route[Any]] = (
-    Route("GET", _MESSAGES, Mailosaur.list_messages, ListMessages, costs.FREE, scopes=_READ),
-    Route(
-        "POST", f"{_MESSAGES}/search", Mailosaur.search, SearchMessages, costs.PARTS, scopes=_READ
+    *declare(
+        _READ,
+        costs.FREE,
+        ("GET", _MESSAGES, Mailosaur.list_messages, ListMessages),
+        ("GET", f"{_FILES}/email/<id>", Mailosaur.raw_message, NoParameters),
+        ("GET", _SERVERS, Mailosaur.servers, NoParameters),
+        ("GET", f"{_SERVERS}/<id>", Mailosaur.server, NoParameters),
+        ("GET", f"{_SERVERS}/<id>/password", Mailosaur.password, NoParameters),
+        ("GET", f"{_USAGE}/limits", Mailosaur.limits, NoParameters),
+        ("GET", f"{_USAGE}/transactions", Mailosaur.days, NoParameters),
     ),
-    Route("DELETE", _MESSAGES, Mailosaur.delete_messages, OfServer, costs.FREE, scopes=_WRITE),
-    Route("GET", f"{_MESSAGES}/<id>", Mailosaur.message, NoParameters, costs.PARTS, scopes=_READ),
-    Route(
-        "POST",
-        f"{_MESSAGES}/<id>/forward",
-        Mailosaur.forward,
-        ForwardMessage,
-        costs.RELEASE,
-        scopes=_WRITE,
+    *declare(
+        _READ,
+        costs.PARTS,
+        ("POST", f"{_MESSAGES}/search", Mailosaur.search, SearchMessages),
+        ("GET", f"{_MESSAGES}/<id>", Mailosaur.message, NoParameters),
+        ("GET", f"{_FILES}/attachments/<id>", Mailosaur.file, NoParameters),
+    ),
+    *declare(
+        _WRITE,
+        costs.SMALL,
+        ("POST", _SERVERS, Mailosaur.create_server, NamedServer),
+        ("PUT", f"{_SERVERS}/<id>", Mailosaur.rename_server, NamedServer),
+        ("DELETE", f"{_SERVERS}/<id>", Mailosaur.delete_server, NoParameters),
+    ),
+    *declare(
+        _TESTS,
+        costs.SCORE,
+        ("GET", f"{_ANALYSIS}/spam/<id>", Mailosaur.spam, NoParameters),
+        ("GET", f"{_ANALYSIS}/deliverability/<id>", Mailosaur.deliverability, NoParameters),
     ),
     Route(
         "DELETE",
@@ -396,46 +414,14 @@ _ROUTES: Sequence[Route[Any]] = (
         scopes=_BOTH,
     ),
     Route(
-        "GET", f"{_FILES}/attachments/<id>", Mailosaur.file, NoParameters, costs.PARTS, scopes=_READ
-    ),
-    Route(
-        "GET", f"{_FILES}/email/<id>", Mailosaur.raw_message, NoParameters, costs.FREE, scopes=_READ
-    ),
-    Route("GET", _SERVERS, Mailosaur.servers, NoParameters, costs.FREE, scopes=_READ),
-    Route("POST", _SERVERS, Mailosaur.create_server, NamedServer, costs.SMALL, scopes=_WRITE),
-    Route("GET", f"{_SERVERS}/<id>", Mailosaur.server, NoParameters, costs.FREE, scopes=_READ),
-    Route(
-        "PUT", f"{_SERVERS}/<id>", Mailosaur.rename_server, NamedServer, costs.SMALL, scopes=_WRITE
-    ),
-    Route(
-        "DELETE",
-        f"{_SERVERS}/<id>",
-        Mailosaur.delete_server,
-        NoParameters,
-        costs.SMALL,
+        "POST",
+        f"{_MESSAGES}/<id>/forward",
+        Mailosaur.forward,
+        ForwardMessage,
+        costs.RELEASE,
         scopes=_WRITE,
     ),
-    Route(
-        "GET",
-        f"{_SERVERS}/<id>/password",
-        Mailosaur.password,
-        NoParameters,
-        costs.FREE,
-        scopes=_READ,
-    ),
-    Route(
-        "GET", f"{_ANALYSIS}/spam/<id>", Mailosaur.spam, NoParameters, costs.SCORE, scopes=_TESTS
-    ),
-    Route(
-        "GET",
-        f"{_ANALYSIS}/deliverability/<id>",
-        Mailosaur.deliverability,
-        NoParameters,
-        costs.SCORE,
-        scopes=_TESTS,
-    ),
-    Route("GET", f"{_USAGE}/limits", Mailosaur.limits, NoParameters, costs.FREE, scopes=_READ),
-    Route("GET", f"{_USAGE}/transactions", Mailosaur.days, NoParameters, costs.FREE, scopes=_READ),
+    Route("DELETE", _MESSAGES, Mailosaur.delete_messages, OfServer, costs.FREE, scopes=_WRITE),
     # With 400, the clients print the reason.
     *(not_offered(*row, 400) for row in _REFUSED),
 )

@@ -31,6 +31,7 @@ from mailcheck.operations.inbox.spam import CheckSpam
 from mailcheck.operations.inbox.submit_mail import SubmitMail
 from mailcheck.web.compatible.facade import (
     NoParameters,
+    declare,
     make_facade,
     read_no_key,
     release_note,
@@ -474,29 +475,48 @@ _NOTES = {
     "GET /search": "leads to the dashboard",
 }
 _ROUTES: Sequence[Route[Any]] = (
-    Route("GET", _MESSAGES, Mailpit.messages, MailRange, costs.FREE, scopes=READ),
-    Route("PUT", _MESSAGES, Mailpit.mark, ChosenMessages, costs.FREE, scopes=WRITE),
-    Route("DELETE", _MESSAGES, Mailpit.delete, ChosenMessages, costs.FREE, scopes=WRITE),
-    Route("GET", _SEARCH, Mailpit.search, SearchMessages, costs.FREE, scopes=READ),
-    Route("DELETE", _SEARCH, Mailpit.delete_matches, SearchMessages, costs.FREE, scopes=WRITE),
-    Route("GET", _MESSAGE, Mailpit.message, OneMessage, costs.CONTENT, scopes=READ, note=_LATEST),
-    Route("GET", f"{_MESSAGE}/headers", Mailpit.headers, OneMessage, costs.CONTENT, scopes=READ),
-    Route("GET", f"{_MESSAGE}/raw", Mailpit.raw, OneMessage, costs.FREE, scopes=READ, note=_SENT),
-    Route("GET", f"{_MESSAGE}/part/<part>", Mailpit.part, OneMessage, costs.CONTENT, scopes=READ),
-    Route(
-        "GET",
-        f"{_MESSAGE}/part/<part>/thumb",
-        Mailpit.thumbnail,
-        OneMessage,
+    *declare(
+        READ,
+        costs.FREE,
+        ("GET", _MESSAGES, Mailpit.messages, MailRange),
+        ("GET", _SEARCH, Mailpit.search, SearchMessages),
+        ("GET", _TAGS, Mailpit.tags, NoParameters),
+        ("GET", f"{_API}/info", Mailpit.info, NoParameters),
+        ("GET", f"{_API}/webui", Mailpit.web_ui, NoParameters),
+        ("GET", _CHAOS, Mailpit.chaos, NoParameters),
+        ("GET", _VIEW, Mailpit.page, OneMessage),
+        ("GET", "/api/events", Mailpit.events, NoParameters),
+        ("GET", "/", Mailpit.home, NoParameters),
+        ("GET", "/search", Mailpit.home, NoParameters),
+        *(("GET", path, Mailpit.ready, NoParameters) for path in PROBES),
+    ),
+    *declare(
+        WRITE,
+        costs.FREE,
+        ("PUT", _MESSAGES, Mailpit.mark, ChosenMessages),
+        ("DELETE", _MESSAGES, Mailpit.delete, ChosenMessages),
+        ("DELETE", _SEARCH, Mailpit.delete_matches, SearchMessages),
+        ("PUT", _TAGS, Mailpit.set_tags, SetTags),
+        ("PUT", _TAG, Mailpit.rename_tag, RenameTag),
+        ("DELETE", _TAG, Mailpit.delete_tag, NoParameters),
+    ),
+    *declare(
+        READ,
         costs.CONTENT,
-        scopes=READ,
+        ("GET", f"{_MESSAGE}/headers", Mailpit.headers, OneMessage),
+        ("GET", f"{_MESSAGE}/part/<part>", Mailpit.part, OneMessage),
+        ("GET", f"{_MESSAGE}/part/<part>/thumb", Mailpit.thumbnail, OneMessage),
+        ("GET", f"{_MESSAGE}/html-check", Mailpit.html_check, OneMessage),
+        ("GET", f"{_VIEW}.html", Mailpit.html, HtmlView),
+        ("GET", f"{_VIEW}.txt", Mailpit.text, OneMessage),
     ),
-    Route(
-        "GET", f"{_MESSAGE}/html-check", Mailpit.html_check, OneMessage, costs.CONTENT, scopes=READ
-    ),
+    Route("PUT", _CHAOS, Mailpit.set_chaos, SetChaos, costs.CHAOS, scopes=WRITE),
+    Route("POST", f"{_MESSAGE}/release", Mailpit.release, ReleaseTo, costs.RELEASE, scopes=WRITE),
     Route(
         "GET", f"{_MESSAGE}/link-check", Mailpit.link_check, LinkCheck, costs.CONTENT, scopes=WRITE
     ),
+    Route("GET", _MESSAGE, Mailpit.message, OneMessage, costs.CONTENT, scopes=READ, note=_LATEST),
+    Route("GET", f"{_MESSAGE}/raw", Mailpit.raw, OneMessage, costs.FREE, scopes=READ, note=_SENT),
     Route(
         "GET",
         f"{_MESSAGE}/sa-check",
@@ -506,7 +526,6 @@ _ROUTES: Sequence[Route[Any]] = (
         scopes=READ,
         note=_OWN_FILTER,
     ),
-    Route("POST", f"{_MESSAGE}/release", Mailpit.release, ReleaseTo, costs.RELEASE, scopes=WRITE),
     Route(
         "POST",
         f"{_API}/send",
@@ -516,21 +535,6 @@ _ROUTES: Sequence[Route[Any]] = (
         scopes=WRITE,
         write_error=write_json_error,
     ),
-    Route("GET", _TAGS, Mailpit.tags, NoParameters, costs.FREE, scopes=READ),
-    Route("PUT", _TAGS, Mailpit.set_tags, SetTags, costs.FREE, scopes=WRITE),
-    Route("PUT", _TAG, Mailpit.rename_tag, RenameTag, costs.FREE, scopes=WRITE),
-    Route("DELETE", _TAG, Mailpit.delete_tag, NoParameters, costs.FREE, scopes=WRITE),
-    Route("GET", f"{_API}/info", Mailpit.info, NoParameters, costs.FREE, scopes=READ),
-    Route("GET", f"{_API}/webui", Mailpit.web_ui, NoParameters, costs.FREE, scopes=READ),
-    Route("GET", _CHAOS, Mailpit.chaos, NoParameters, costs.FREE, scopes=READ),
-    Route("PUT", _CHAOS, Mailpit.set_chaos, SetChaos, costs.CHAOS, scopes=WRITE),
-    Route("GET", _VIEW, Mailpit.page, OneMessage, costs.FREE, scopes=READ),
-    Route("GET", f"{_VIEW}.html", Mailpit.html, HtmlView, costs.CONTENT, scopes=READ),
-    Route("GET", f"{_VIEW}.txt", Mailpit.text, OneMessage, costs.CONTENT, scopes=READ),
-    Route("GET", "/api/events", Mailpit.events, NoParameters, costs.FREE, scopes=READ),
-    Route("GET", "/", Mailpit.home, NoParameters, costs.FREE, scopes=READ),
-    Route("GET", "/search", Mailpit.home, NoParameters, costs.FREE, scopes=READ),
-    *(Route("GET", path, Mailpit.ready, NoParameters, costs.FREE, scopes=READ) for path in PROBES),
 )
 
 
