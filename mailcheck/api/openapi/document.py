@@ -132,7 +132,7 @@ class DocumentWriter(Struct, frozen=True, eq=False):
             for status in common_errors
         }
         responses |= {
-            status: self._answer(answer) for status, answer in operation.responses.items()
+            status: self._answer(answer) for status, answer in described.responses.items()
         }
         shown: dict[str, JsonValue] = {
             "operationId": operation.id,
@@ -199,7 +199,7 @@ def _shapes_of(
     responses = [*shared.values()]
     bodies = []
     for operation in described:
-        responses += operation.operation.responses.values()
+        responses += operation.responses.values()
         bodies += [] if operation.operation.body is None else [operation.operation.body]
     bodies += [body for answer in responses for body in answer.bodies]
     return dict.fromkeys(shape for body in bodies for shape in body.shapes)

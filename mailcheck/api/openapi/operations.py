@@ -4,9 +4,11 @@ The OpenAPI document, the API page and the tests are generated from them.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from types import MappingProxyType
+from typing import Any, Generic, cast
 
 from msgspec import Struct, field
+from typing_extensions import TypeVar
 
 from mailcheck.api.requests.parsing import (
     NoParameters,
@@ -18,7 +20,7 @@ from mailcheck.api.requests.parsing import (
 from mailcheck.api.shapes import JsonValue, Schema, Shape
 from mailcheck.core.rights import Scope
 
-R = TypeVar("R", bound=Request)
+R = TypeVar("R", bound=Request, default=NoParameters)
 
 JSON = "application/json"
 
@@ -75,12 +77,24 @@ class Response(Struct, frozen=True):
     links: Mapping[str, Link] = field(default_factory=dict)
 
 
+def json_response(
+    description: str,
+    example: str,
+    *shapes: type[Shape],
+    headers: Mapping[str, Schema] = MappingProxyType({}),
+    links: Mapping[str, Link] = MappingProxyType({}),
+) -> Response:
+    """Create a response with a JSON body of one of the shapes, like `json_body`."""
+    return Response(description, [json_body(example, *shapes)], headers, links)
+
+
 class Operation(Struct, Generic[R], frozen=True):
-    """One method on one path, with its ``responses`` in addition to the common errors.
+    """One method on one path, with its ``answer``, which is the response with status 200.
 
     ``id`` names the call in generated clients; ``tag`` is its group. A key needs all ``scopes``.
-    ``request`` is parsed from the query, or from the body if ``reads_body`` is true. ``body``
-    describes a body that the handler parses itself, ``headers`` the header fields that it reads.
+    ``errors`` are the responses with other statuses, except those that all operations and all
+    paths with the same variable have. ``body`` describes a body that the handler parses itself,
+    ``headers`` the header fields that it reads.
     """
 
     id: str
@@ -88,12 +102,17 @@ class Operation(Struct, Generic[R], frozen=True):
     tag: str
     summary: str
     description: str
-    responses: Mapping[int, Response]
-    request: type[R]
+    answer: Response
+    errors: Mapping[int, Response] = field(default_factory=dict)
+    request: type[R] = cast(Any, NoParameters)
     body: Body | None = None
-    reads_body: bool = False
     headers: Sequence[Parameter] = ()
     needs_key: bool = True
+
+    @property
+    def reads_body(self) -> bool:
+        """Whether the request is parsed from the body: such a request has an example of it."""
+        return bool(self.request.example)
 
     @property
     def query(self) -> type[Request]:
@@ -116,13 +135,28 @@ class Operation(Struct, Generic[R], frozen=True):
         return tuple(request_fields(self.query))
 
 
+class PathVariable(Parameter, frozen=True, kw_only=True):
+    """A parameter in the path, with the response if the object that it names does not exist."""
+
+    not_found: Response
+
+
 class DescribedOperation(Struct, frozen=True):
     """An operation with its method and its path below the base URL, with variables in braces."""
 
     method: str
     path: str
     operation: Operation[Any]
-    path_parameters: Sequence[Parameter] = ()
+    path_parameters: Sequence[PathVariable] = ()
+
+    @property
+    def responses(self) -> Mapping[int, Response]:
+        """The responses by status, in addition to the common errors.
+
+        A path with variables has the 404 of the last one, which names the object.
+        """
+        missing = {404: self.path_parameters[-1].not_found} if self.path_parameters else {}
+        return {200: self.operation.answer, **missing, **self.operation.errors}
 
     @property
     def parameters(self) -> Sequence[Parameter]:

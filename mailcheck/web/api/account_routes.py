@@ -17,7 +17,7 @@ from mailcheck.api.accounts.people import (
     render_uses,
 )
 from mailcheck.api.errors import Error
-from mailcheck.api.openapi.operations import Operation, Response, json_body
+from mailcheck.api.openapi.operations import Operation, json_response
 from mailcheck.api.requests.accounts import (
     AccountChoice,
     AccountsToList,
@@ -33,7 +33,7 @@ from mailcheck.core.rights import Scope
 from mailcheck.operations.accounts.administer import Administer
 from mailcheck.operations.accounts.company_sign_in import CompanySignIn
 from mailcheck.operations.accounts.sign_in import SignIn
-from mailcheck.web.api.calls import Route, make_route, not_found
+from mailcheck.web.api.calls import Route, make_route
 from mailcheck.web.api.project_routes import require_name
 from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call
@@ -43,11 +43,8 @@ _TAG = "Accounts"
 
 _SCOPES = (Scope.OPERATOR,)
 
-_MISSING = not_found("account")
-
-_IS_OPERATOR = Response(
-    "It is the operator's account: give that role to another account first.",
-    [json_body("is operator", Error)],
+_IS_OPERATOR = json_response(
+    "It is the operator's account: give that role to another account first.", "is operator", Error
 )
 
 ACCOUNTS_LIST = Operation(
@@ -56,7 +53,7 @@ ACCOUNTS_LIST = Operation(
     _TAG,
     "List the accounts",
     "People and projects with what they use.",
-    responses={200: Response("The accounts.", [json_body("accounts", Accounts)])},
+    answer=json_response("The accounts.", "accounts", Accounts),
     request=AccountsToList,
 )
 
@@ -67,14 +64,11 @@ ACCOUNT_CREATE = Operation(
     "Create an account",
     "An account of a person, without a password: send the person a sign-in link, or link it to the "
     "company's sign-in service.",
-    responses={
-        200: Response("The account.", [json_body("account", Account)]),
-        409: Response(
-            "Another account has the name or a similar one.", [json_body("name taken", Error)]
-        ),
+    answer=json_response("The account.", "account", Account),
+    errors={
+        409: json_response("Another account has the name or a similar one.", "name taken", Error)
     },
     request=AccountToCreate,
-    reads_body=True,
 )
 
 ACCOUNT_SHOW = Operation(
@@ -83,11 +77,7 @@ ACCOUNT_SHOW = Operation(
     _TAG,
     "Get an account",
     "Returns the account with the numbers of its sessions, programs and keys.",
-    responses={
-        200: Response("The account.", [json_body("account with access", AccountAccess)]),
-        404: _MISSING,
-    },
-    request=NoParameters,
+    answer=json_response("The account.", "account with access", AccountAccess),
 )
 
 ACCOUNT_CHANGE = Operation(
@@ -96,15 +86,11 @@ ACCOUNT_CHANGE = Operation(
     _TAG,
     "Rename an account, or change its limits",
     "Fields that are not sent keep their values.",
-    responses={
-        200: Response("The account.", [json_body("account changed", Account)]),
-        404: _MISSING,
-        409: Response(
-            "Another account has the name or a similar one.", [json_body("name taken", Error)]
-        ),
+    answer=json_response("The account.", "account changed", Account),
+    errors={
+        409: json_response("Another account has the name or a similar one.", "name taken", Error)
     },
     request=AccountChoice,
-    reads_body=True,
 )
 
 ACCOUNT_DISABLE = Operation(
@@ -114,12 +100,8 @@ ACCOUNT_DISABLE = Operation(
     "Disable an account",
     "Ends its sessions and refuses its keys, its programs and its mail. Open requests and streams "
     "end within a second. Nothing is deleted, and keys that the person made in projects go on.",
-    responses={
-        200: Response("The account.", [json_body("account disabled", Account)]),
-        404: _MISSING,
-        409: _IS_OPERATOR,
-    },
-    request=NoParameters,
+    answer=json_response("The account.", "account disabled", Account),
+    errors={409: _IS_OPERATOR},
 )
 
 ACCOUNT_ENABLE = Operation(
@@ -128,11 +110,7 @@ ACCOUNT_ENABLE = Operation(
     _TAG,
     "Enable an account",
     "The person signs in again, and the keys of the account are valid again.",
-    responses={
-        200: Response("The account.", [json_body("account enabled", Account)]),
-        404: _MISSING,
-    },
-    request=NoParameters,
+    answer=json_response("The account.", "account enabled", Account),
 )
 
 ACCESS_END = Operation(
@@ -142,11 +120,7 @@ ACCESS_END = Operation(
     "End the sessions and programs of a person",
     "Ends all sessions, and the access that the person has given to programs. The person can sign "
     "in again; API keys stay valid.",
-    responses={
-        200: Response("What has ended.", [json_body("access ended", AccessEnded)]),
-        404: _MISSING,
-    },
-    request=NoParameters,
+    answer=json_response("What has ended.", "access ended", AccessEnded),
 )
 
 LINK_CREATE = Operation(
@@ -155,11 +129,7 @@ LINK_CREATE = Operation(
     _TAG,
     "Create a sign-in link",
     "The link signs the person in once, within 30 minutes.",
-    responses={
-        200: Response("The link.", [json_body("sign-in link", SignInLink)]),
-        404: _MISSING,
-    },
-    request=NoParameters,
+    answer=json_response("The link.", "sign-in link", SignInLink),
 )
 
 IDENTITY_LINK = Operation(
@@ -169,15 +139,9 @@ IDENTITY_LINK = Operation(
     "Link an account to the company's sign-in service",
     "The person of the sign-in service with this subject signs in to the account. It needs the "
     "section [oidc] of the configuration.",
-    responses={
-        200: Response("It is linked.", [json_body("identity linked", LinkedAccount)]),
-        404: _MISSING,
-        409: Response(
-            "The person signs in to another account.", [json_body("identity taken", Error)]
-        ),
-    },
+    answer=json_response("It is linked.", "identity linked", LinkedAccount),
+    errors={409: json_response("The person signs in to another account.", "identity taken", Error)},
     request=IdentityToLink,
-    reads_body=True,
 )
 
 ACCOUNT_DELETE = Operation(
@@ -187,13 +151,11 @@ ACCOUNT_DELETE = Operation(
     "Delete an account",
     "Deletes the account of a person or a project with everything in it. The parameter `name` is a "
     "confirmation: without the current name, nothing is deleted.",
-    responses={
-        200: Response("What was deleted.", [json_body("account deleted", DeletedAccount)]),
-        404: _MISSING,
-        409: Response(
-            "It is the operator's account, or the only owner of a project.",
-            [json_body("sole owner", Error)],
-        ),
+    answer=json_response("What was deleted.", "account deleted", DeletedAccount),
+    errors={
+        409: json_response(
+            "It is the operator's account, or the only owner of a project.", "sole owner", Error
+        )
     },
     request=NamedDeletion,
 )

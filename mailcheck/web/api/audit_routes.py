@@ -5,14 +5,14 @@ from typing import Any
 from msgspec import Struct
 
 from mailcheck.api.accounts.audit import AuditLog, render_log
-from mailcheck.api.openapi.operations import Operation, Response, json_body
+from mailcheck.api.openapi.operations import Operation, json_response
 from mailcheck.api.requests.accounts import AuditOfAllToRead, AuditToRead
 from mailcheck.core.audit import AuditFilter
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.rights import Scope
 from mailcheck.operations.accounts.administer import Administer
 from mailcheck.operations.follow_audit import FollowAudit
-from mailcheck.web.api.calls import Route, make_route, not_found
+from mailcheck.web.api.calls import Route, make_route
 from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call
 from mailcheck.web.site.replies import Reply, json_reply
@@ -29,10 +29,7 @@ PROJECT_AUDIT = Operation(
     "Projects",
     "Read the audit log of a project",
     f"The entries about the project, or with `me` about the account of the key. {_HOW}",
-    responses={
-        200: Response("The entries.", [json_body("audit", AuditLog)]),
-        404: not_found("project"),
-    },
+    answer=json_response("The entries.", "audit", AuditLog),
     request=AuditToRead,
 )
 
@@ -42,7 +39,7 @@ AUDIT = Operation(
     "Accounts",
     "Read the audit log of the service",
     f"The entries about all accounts. {_HOW}",
-    responses={200: Response("The entries.", [json_body("audit of all", AuditLog)])},
+    answer=json_response("The entries.", "audit of all", AuditLog),
     request=AuditOfAllToRead,
 )
 

@@ -10,9 +10,9 @@ from mailcheck.api.inbox.overview import MessageIdField
 from mailcheck.api.openapi.operations import (
     DescribedOperation,
     Operation,
-    Parameter,
+    PathVariable,
     Response,
-    json_body,
+    json_response,
 )
 from mailcheck.api.requests.parsing import Request
 from mailcheck.api.shapes import Schema, integer_schema, schema_of_type, string_schema
@@ -69,54 +69,59 @@ _BEARER: Mapping[str, Schema] = {
 }
 
 COMMON_ERRORS: Mapping[int, Response] = {
-    400: Response(
+    400: json_response(
         "A parameter is missing, unknown or invalid; `error` says what to send.",
-        [json_body("badParameter", Error)],
+        "badParameter",
+        Error,
     ),
-    401: Response(
+    401: json_response(
         "The API key is missing, invalid or revoked. The request counts for no key; an address "
         "may send 60 such requests a minute.",
-        [json_body("unauthorized", Error)],
-        _BEARER,
+        "unauthorized",
+        Error,
+        headers=_BEARER,
     ),
-    403: Response(
+    403: json_response(
         "The API key is limited: `error` names the scope that it lacks, or the tags that it is "
         "limited to.",
-        [json_body("forbidden", Error)],
+        "forbidden",
+        Error,
     ),
-    413: Response(
-        f"The request body has more than {MAX_BODY:,} bytes.",
-        [json_body("tooLarge", Error)],
-    ),
-    415: Response(
+    413: json_response(f"The request body has more than {MAX_BODY:,} bytes.", "tooLarge", Error),
+    415: json_response(
         "The body has a media type that the route does not read. A client that sets none, or one "
         "of its defaults such as that of a form, need not send application/json.",
-        [json_body("wrongType", Error)],
+        "wrongType",
+        Error,
     ),
-    429: Response(
+    429: json_response(
         "The limit of the minute or the day is reached, or too many waits of this key are in "
         "progress; `error` names the limit and when it ends.",
-        [json_body("tooMany", Error)],
-        _RETRY_AFTER,
+        "tooMany",
+        Error,
+        headers=_RETRY_AFTER,
     ),
-    500: Response(
+    500: json_response(
         "An internal error. Its cause is in the log of the service under `reference`.",
-        [json_body("crash", Crash)],
+        "crash",
+        Crash,
     ),
-    503: Response(
+    503: json_response(
         "The service is overloaded or shutting down, or its store is unavailable: retry after "
         f"Retry-After ({RETRY_AFTER_SECONDS} s).",
-        [json_body("unavailable", Error)],
-        _RETRY_AFTER,
+        "unavailable",
+        Error,
+        headers=_RETRY_AFTER,
     ),
 }
 
 UNROUTED_ERRORS: Mapping[int, Response] = {
-    404: Response("The path does not exist.", [json_body("nowhere", Error)]),
-    405: Response(
+    404: json_response("The path does not exist.", "nowhere", Error),
+    405: json_response(
         "The path does not support the method; `Allow` lists the supported methods.",
-        [json_body("wrongMethod", Error)],
-        {"Allow": string_schema("methods, separated by commas")},
+        "wrongMethod",
+        Error,
+        headers={"Allow": string_schema("methods, separated by commas")},
     ),
 }
 """The responses to a request that matches no operation."""
@@ -125,14 +130,6 @@ DOWNLOAD: Mapping[str, Schema] = {
     "Content-Disposition": string_schema("attachment with a file name, so that it is saved"),
     "Content-Security-Policy": string_schema("a sandbox"),
 }
-
-
-def not_found(what: str) -> Response:
-    """Return the 404 of a path with an id. Objects of other accounts are not found either."""
-    return Response(
-        f"The {what} does not exist, or belongs to another account.",
-        [json_body(f"no {what}", Error)],
-    )
 
 
 R = TypeVar("R", bound=Request)
@@ -146,30 +143,43 @@ _NAME: Schema = {**string_schema(), "minLength": 1, "maxLength": 100}
 _REPORT_ID: Schema = {**string_schema(), "minLength": 1, "maxLength": 100}
 
 
-def _in_path(name: str, description: str, schema: Schema, example: str) -> Parameter:
-    return Parameter(name, "path", description, schema, example, is_required=True)
+def _in_path(name: str, what: str, description: str, schema: Schema, example: str) -> PathVariable:
+    missing = f"The {what} does not exist, or belongs to another account."
+    not_found = json_response(missing, f"no {what}", Error)
+    return PathVariable(
+        name, "path", description, schema, example, is_required=True, not_found=not_found
+    )
 
 
-PATH_PARAMETERS: Mapping[str, Parameter] = {
+PATH_PARAMETERS: Mapping[str, PathVariable] = {
     "message_id": _in_path(
-        "id", "Id of the message.", schema_of_type(MessageIdField), EXAMPLE_MESSAGE
+        "id", "message", "Id of the message.", schema_of_type(MessageIdField), EXAMPLE_MESSAGE
     ),
     "attachment_id": _in_path(
-        "attachmentId", "Id of the attachment in the message.", string_schema(), "1"
+        "attachmentId", "attachment", "Id of the attachment in the message.", string_schema(), "1"
     ),
-    "test_id": _in_path("testId", "Id of the test.", schema_of_type(TestIdField), EXAMPLE_TEST),
-    "webhook_id": _in_path("webhookId", "Id of the webhook.", _SHORT_ID, EXAMPLE_TEST),
-    "route_id": _in_path("routeId", "Id of the route.", _SHORT_ID, EXAMPLE_TEST),
-    "watch_id": _in_path("watchId", "Id of the watch.", _SHORT_ID, EXAMPLE_TEST),
-    "alert_id": _in_path("alertId", "Id of the alert.", _SHORT_ID, EXAMPLE_TEST),
-    "heartbeat_name": _in_path("name", "Name of the heartbeat.", _NAME, "backup"),
-    "report_id": _in_path("reportId", "Id of the report.", _REPORT_ID, EXAMPLE_REPORT),
+    "test_id": _in_path(
+        "testId", "test", "Id of the test.", schema_of_type(TestIdField), EXAMPLE_TEST
+    ),
+    "webhook_id": _in_path("webhookId", "webhook", "Id of the webhook.", _SHORT_ID, EXAMPLE_TEST),
+    "route_id": _in_path("routeId", "inbound route", "Id of the route.", _SHORT_ID, EXAMPLE_TEST),
+    "watch_id": _in_path("watchId", "watch", "Id of the watch.", _SHORT_ID, EXAMPLE_TEST),
+    "alert_id": _in_path("alertId", "alert", "Id of the alert.", _SHORT_ID, EXAMPLE_TEST),
+    "heartbeat_name": _in_path("name", "heartbeat", "Name of the heartbeat.", _NAME, "backup"),
+    "report_id": _in_path("reportId", "report", "Id of the report.", _REPORT_ID, EXAMPLE_REPORT),
     "project_id": _in_path(
-        "projectId", "Id of the project, or `me`: the account of the key.", _SHORT_ID, "me"
+        "projectId",
+        "project",
+        "Id of the project, or `me`: the account of the key.",
+        _SHORT_ID,
+        "me",
     ),
-    "account_id": _in_path("accountId", "Id of the account.", _SHORT_ID, EXAMPLE_TEST),
-    "invitation_id": _in_path("invitationId", "Id of the invitation.", _SHORT_ID, EXAMPLE_TEST),
-    "key_id": _in_path("keyId", "Id of the key.", _SHORT_ID, EXAMPLE_TEST),
+    "account_id": _in_path("accountId", "account", "Id of the account.", _SHORT_ID, EXAMPLE_TEST),
+    "member_id": _in_path("accountId", "member", "Id of the account.", _SHORT_ID, EXAMPLE_TEST),
+    "invitation_id": _in_path(
+        "invitationId", "invitation", "Id of the invitation.", _SHORT_ID, EXAMPLE_TEST
+    ),
+    "key_id": _in_path("keyId", "key", "Id of the key.", _SHORT_ID, EXAMPLE_TEST),
 }
 """The path variables by their names in routes."""
 

@@ -25,7 +25,14 @@ from mailcheck.api.deliverability.tests import (
 from mailcheck.api.deliverability.tests import (
     Preflight as PreflightShape,
 )
-from mailcheck.api.openapi.operations import Body, Link, Operation, Response, json_body
+from mailcheck.api.openapi.operations import (
+    Body,
+    Link,
+    Operation,
+    Response,
+    json_body,
+    json_response,
+)
 from mailcheck.api.requests.checks import ListPage, PreflightRecords, WaitForTest
 from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.deliverability_tests import DeliverabilityResult
@@ -34,7 +41,7 @@ from mailcheck.core.rights import Scope
 from mailcheck.operations.concurrency import PacedQueue
 from mailcheck.operations.deliverability.all_operations import DeliverabilityOperations
 from mailcheck.operations.deliverability.preflight import Preflight
-from mailcheck.web.api.calls import Route, make_route, not_found
+from mailcheck.web.api.calls import Route, make_route
 from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call
 from mailcheck.web.site.failures import WAIT_TIMED_OUT
@@ -58,12 +65,7 @@ GENERATE = Operation(
     _TAG,
     "Create a test",
     "Creates a test address, which accepts one mail within an hour.",
-    responses={
-        200: Response(
-            "The test address.", [json_body("new test", GeneratedTest)], links=_TEST_LINKS
-        )
-    },
-    request=NoParameters,
+    answer=json_response("The test address.", "new test", GeneratedTest, links=_TEST_LINKS),
 )
 
 TESTS_LIST = Operation(
@@ -72,19 +74,18 @@ TESTS_LIST = Operation(
     _TAG,
     "List tests",
     "Newest first; results are kept for 7 days.",
-    responses={
-        200: Response(
-            "A page of tests.",
-            [json_body("tests", PageOfTests)],
-            links={
-                "first": Link("getTest", _FIRST, "the newest test"),
-                "firstRaw": Link("getRawTestMail", _FIRST, "its mail"),
-                "preflight": Link(
-                    "preflightTest", _FIRST, "evaluate it with records that are not published yet"
-                ),
-            },
-        )
-    },
+    answer=json_response(
+        "A page of tests.",
+        "tests",
+        PageOfTests,
+        links={
+            "first": Link("getTest", _FIRST, "the newest test"),
+            "firstRaw": Link("getRawTestMail", _FIRST, "its mail"),
+            "preflight": Link(
+                "preflightTest", _FIRST, "evaluate it with records that are not published yet"
+            ),
+        },
+    ),
     request=ListPage,
 )
 
@@ -95,8 +96,7 @@ TEST = Operation(
     "Get a test",
     "Returns the status, and the report if the status is `completed`. Poll it until the status "
     "is `completed`, `expired` or `error`, or wait for the test.",
-    responses={200: Response("The test.", [json_body("test", WHOLE_TEST)]), 404: not_found("test")},
-    request=NoParameters,
+    answer=json_response("The test.", "test", WHOLE_TEST),
 )
 
 TEST_DELETE = Operation(
@@ -106,11 +106,7 @@ TEST_DELETE = Operation(
     "Delete a test",
     "Deletes the address, the report and the share link. The mail is deleted too, unless an "
     "inbox contains it.",
-    responses={
-        200: Response("The test is deleted.", [json_body("deleted test", DeletedTest)]),
-        404: not_found("test"),
-    },
-    request=NoParameters,
+    answer=json_response("The test is deleted.", "deleted test", DeletedTest),
 )
 
 TEST_WAIT = Operation(
@@ -119,12 +115,9 @@ TEST_WAIT = Operation(
     _TAG,
     "Wait for a test",
     "Responds when the status is `completed`, `expired` or `error`, or at the timeout.",
-    responses={
-        200: Response("The test.", [json_body("test", WHOLE_TEST)]),
-        404: not_found("test"),
-        408: Response(
-            "The test is not finished: wait again.", [json_body("test wait over", WaitOver)]
-        ),
+    answer=json_response("The test.", "test", WHOLE_TEST),
+    errors={
+        408: json_response("The test is not finished: wait again.", "test wait over", WaitOver)
     },
     request=WaitForTest,
 )
@@ -136,14 +129,10 @@ TEST_RAW = Operation(
     "Get the mail of a test",
     "JSON with the mail as text, or in Base64 if it is not valid UTF-8. With "
     "`Accept: message/rfc822`, the exact bytes as a download. 400 before the mail has arrived.",
-    responses={
-        200: Response(
-            "The mail.",
-            [json_body("raw test mail", RawTestMail), Body(media_type="message/rfc822")],
-        ),
-        404: not_found("test"),
-    },
-    request=NoParameters,
+    answer=Response(
+        "The mail.",
+        [json_body("raw test mail", RawTestMail), Body(media_type="message/rfc822")],
+    ),
 )
 
 TEST_RECHECK = Operation(
@@ -153,11 +142,7 @@ TEST_RECHECK = Operation(
     "Run all checks again",
     "Repeats all checks of the mail. 400 before the mail has arrived. Checks that are already "
     "running are not started again.",
-    responses={
-        200: Response("The checks are running.", [json_body("recheck", Recheck)]),
-        404: not_found("test"),
-    },
-    request=NoParameters,
+    answer=json_response("The checks are running.", "recheck", Recheck),
 )
 
 TEST_PREFLIGHT = Operation(
@@ -167,12 +152,8 @@ TEST_PREFLIGHT = Operation(
     "Evaluate a mail with records that are not published yet",
     "Returns the report that the mail of a test would get if these DNS records were published. "
     "The result is not stored.",
-    responses={
-        200: Response("The hypothetical report.", [json_body("preflight", PreflightShape)]),
-        404: not_found("test"),
-    },
+    answer=json_response("The hypothetical report.", "preflight", PreflightShape),
     request=PreflightRecords,
-    reads_body=True,
 )
 
 TEST_SHARE_RENEW = Operation(
@@ -181,11 +162,7 @@ TEST_SHARE_RENEW = Operation(
     _TAG,
     "Create a new share link of a report",
     "The old link stops working immediately.",
-    responses={
-        200: Response("The new link.", [json_body("test share", ReportShare)]),
-        404: not_found("test"),
-    },
-    request=NoParameters,
+    answer=json_response("The new link.", "test share", ReportShare),
 )
 
 MESSAGE_SCORE = Operation(
@@ -194,15 +171,7 @@ MESSAGE_SCORE = Operation(
     _TAG,
     "Test an inbox message",
     "Creates a deliverability test of a message in the inbox.",
-    responses={
-        200: Response(
-            "The test, in progress.",
-            [json_body("scored message", WHOLE_TEST)],
-            links=_TEST_LINKS,
-        ),
-        404: not_found("message"),
-    },
-    request=NoParameters,
+    answer=json_response("The test, in progress.", "scored message", WHOLE_TEST, links=_TEST_LINKS),
 )
 
 

@@ -15,8 +15,7 @@ from mailcheck.api.openapi.document import (
     OpenApiDocument,
     load_examples,
 )
-from mailcheck.api.openapi.operations import DescribedOperation, Operation, Response, json_body
-from mailcheck.api.requests.parsing import NoParameters
+from mailcheck.api.openapi.operations import DescribedOperation, Operation, Response, json_response
 from mailcheck.api.shapes import JsonObject, Schema, dump_json, string_schema
 from mailcheck.api.urls import PublicUrls
 from mailcheck.core.version import installed_version
@@ -58,15 +57,8 @@ DESCRIPTION = Operation(
     "Get the OpenAPI document",
     "OpenAPI 3.1 as JSON. The request needs no key and is not counted. The headers contain the "
     "limits for requests without a key from the client's address.",
-    responses={
-        200: Response(
-            "The document.",
-            [json_body("", OpenApiDocument)],
-            _ETAG,
-        ),
-        304: Response("The document of If-None-Match is current.", headers=_ETAG),
-    },
-    request=NoParameters,
+    answer=json_response("The document.", "", OpenApiDocument, headers=_ETAG),
+    errors={304: Response("The document of If-None-Match is current.", headers=_ETAG)},
     needs_key=False,
 )
 

@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import Struct
 
 from mailcheck.api.domains.digests import Digest, render_digest
-from mailcheck.api.openapi.operations import Operation, Response, json_body
+from mailcheck.api.openapi.operations import Operation, json_response
 from mailcheck.api.requests.digests import DigestChoice
 from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.rights import Scope
@@ -21,8 +21,7 @@ DIGEST_SHOW = Operation(
     "Watches",
     "Get the settings of the digest",
     "Returns how often a digest is sent, and to whom.",
-    responses={200: Response("The digest.", [json_body("digest", Digest)])},
-    request=NoParameters,
+    answer=json_response("The digest.", "digest", Digest),
 )
 
 DIGEST_SET = Operation(
@@ -33,9 +32,8 @@ DIGEST_SET = Operation(
     "A digest says what changed and what to do next: watches, heartbeats and reports on one page. "
     "It is sent at 06:00 UTC on Mondays or on the first day of a month, to your own inbox with the "
     "tag `digest` and to mail addresses that the operator allows.",
-    responses={200: Response("The digest.", [json_body("digest set", Digest)])},
+    answer=json_response("The digest.", "digest set", Digest),
     request=DigestChoice,
-    reads_body=True,
 )
 
 

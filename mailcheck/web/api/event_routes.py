@@ -9,7 +9,7 @@ from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.api.errors import Interrupted
 from mailcheck.api.inbox.messages import render_listed_message, render_refusal
-from mailcheck.api.openapi.operations import Body, Operation, Parameter, Response, json_body
+from mailcheck.api.openapi.operations import Body, Operation, Parameter, Response, json_response
 from mailcheck.api.requests.fields import CURSOR
 from mailcheck.api.requests.inbox import FollowInbox as FollowRequest
 from mailcheck.api.shapes import string_schema
@@ -50,13 +50,14 @@ EVENTS = Operation(
     "A `closed` event contains the reason why the stream ends. A client that reconnects with the "
     "last `id` misses no message and receives none twice. A stream counts as a wait of its key and "
     "ends when the key is revoked. It is aborted if the client does not read for 30 seconds.",
-    responses={
-        200: Response("The events.", [Body(media_type="text/event-stream")]),
-        503: Response(
+    answer=Response("The events.", [Body(media_type="text/event-stream")]),
+    errors={
+        503: json_response(
             "The service is shutting down, or its store is unavailable: connect again.",
-            [json_body("interrupted", Interrupted)],
-            COMMON_ERRORS[503].headers,
-        ),
+            "interrupted",
+            Interrupted,
+            headers=COMMON_ERRORS[503].headers,
+        )
     },
     request=FollowRequest,
     headers=(_LAST_EVENT_ID,),

@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import Struct
 
 from mailcheck.api.inbox.faults import Faults, render_faults
-from mailcheck.api.openapi.operations import Operation, Response, json_body
+from mailcheck.api.openapi.operations import Operation, json_response
 from mailcheck.api.requests.inbox import KeyFault
 from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.errors import InvalidCredentials, KeyNotFound
@@ -25,8 +25,7 @@ FAULTS_SHOW = Operation(
     "List the simulated failures",
     "Mail to an address with one of these tags is delayed or rejected as described, to test the "
     "sender. All other tags behave normally.",
-    responses={200: Response("The faults.", [json_body("faults", Faults)])},
-    request=NoParameters,
+    answer=json_response("The faults.", "faults", Faults),
 )
 
 KEY_FAULT_SET = Operation(
@@ -36,9 +35,8 @@ KEY_FAULT_SET = Operation(
     "Simulate failures for this key",
     "Rejects every Nth mail that programs submit with this key over the submission port, with 451 "
     "after DATA. The mail is not stored. The setting applies from the next sign-in on.",
-    responses={200: Response("The new setting.", [json_body("faults set", Faults)])},
+    answer=json_response("The new setting.", "faults set", Faults),
     request=KeyFault,
-    reads_body=True,
 )
 
 

@@ -15,21 +15,19 @@ from mailcheck.api.domains.heartbeats import (
 )
 from mailcheck.api.domains.watches import WatchAlert, render_alert
 from mailcheck.api.errors import Error
-from mailcheck.api.openapi.operations import Link, Operation, Response, json_body
+from mailcheck.api.openapi.operations import Link, Operation, json_response
 from mailcheck.api.requests.heartbeats import HeartbeatChoice, HeartbeatToCreate
 from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.domains.heartbeats import MOST_HEARTBEATS
 from mailcheck.core.rights import Scope
 from mailcheck.core.webhooks import MOST_WEBHOOKS
 from mailcheck.operations.domains.watches.manage_heartbeats import ManageHeartbeats
-from mailcheck.web.api.calls import Route, make_route, not_found
+from mailcheck.web.api.calls import Route, make_route
 from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call
 from mailcheck.web.site.replies import Reply, json_reply
 
 _TAG = "Heartbeats"
-
-_MISSING = not_found("heartbeat")
 
 _THIS = {"name": "$response.body#/name"}
 
@@ -42,20 +40,21 @@ HEARTBEAT_CREATE = Operation(
     "is scored, and stored in your inbox with the tag `beat.NAME`. A beat that is late or missing, "
     "and one that is worse than before (score, SPF, DKIM, DMARC, TLS, time in transit), raises an "
     "alert like those of watches.",
-    responses={
-        200: Response(
-            "The heartbeat.",
-            [json_body("heartbeat made", KeptHeartbeat)],
-            links={"show": Link("getHeartbeat", _THIS, "get its days and mails")},
-        ),
-        409: Response(
+    answer=json_response(
+        "The heartbeat.",
+        "heartbeat made",
+        KeptHeartbeat,
+        links={"show": Link("getHeartbeat", _THIS, "get its days and mails")},
+    ),
+    errors={
+        409: json_response(
             "There is a heartbeat with this name, or the account has "
             f"{MOST_HEARTBEATS} heartbeats, the maximum.",
-            [json_body("heartbeat exists", Error)],
-        ),
+            "heartbeat exists",
+            Error,
+        )
     },
     request=HeartbeatToCreate,
-    reads_body=True,
 )
 
 HEARTBEATS_LIST = Operation(
@@ -64,8 +63,7 @@ HEARTBEATS_LIST = Operation(
     _TAG,
     "List the heartbeats",
     "Sorted by name, with all open alerts.",
-    responses={200: Response("The heartbeats.", [json_body("heartbeats", Heartbeats)])},
-    request=NoParameters,
+    answer=json_response("The heartbeats.", "heartbeats", Heartbeats),
 )
 
 HEARTBEAT_SHOW = Operation(
@@ -74,11 +72,7 @@ HEARTBEAT_SHOW = Operation(
     _TAG,
     "Get a heartbeat",
     "Returns the heartbeat with the last 90 days, its newest mails and its alerts.",
-    responses={
-        200: Response("The heartbeat.", [json_body("heartbeat", HeartbeatWithBeats)]),
-        404: _MISSING,
-    },
-    request=NoParameters,
+    answer=json_response("The heartbeat.", "heartbeat", HeartbeatWithBeats),
 )
 
 HEARTBEAT_CHANGE = Operation(
@@ -88,16 +82,15 @@ HEARTBEAT_CHANGE = Operation(
     "Change a heartbeat",
     "Fields that are not sent keep their values. Another schedule, and the end of a pause, begin "
     "anew: no earlier mail is expected.",
-    responses={
-        200: Response("The heartbeat.", [json_body("heartbeat changed", KeptHeartbeat)]),
-        404: _MISSING,
-        409: Response(
+    answer=json_response("The heartbeat.", "heartbeat changed", KeptHeartbeat),
+    errors={
+        409: json_response(
             f"The alerts would need more than {MOST_WEBHOOKS} webhooks, the maximum of an account.",
-            [json_body("too many receivers", Error)],
-        ),
+            "too many receivers",
+            Error,
+        )
     },
     request=HeartbeatChoice,
-    reads_body=True,
 )
 
 HEARTBEAT_DELETE = Operation(
@@ -106,13 +99,7 @@ HEARTBEAT_DELETE = Operation(
     _TAG,
     "Delete a heartbeat",
     "Deletes the heartbeat with its days and alerts. Mail with its tag is then like any other.",
-    responses={
-        200: Response(
-            "The heartbeat is deleted.", [json_body("heartbeat deleted", DeletedHeartbeat)]
-        ),
-        404: _MISSING,
-    },
-    request=NoParameters,
+    answer=json_response("The heartbeat is deleted.", "heartbeat deleted", DeletedHeartbeat),
 )
 
 HEARTBEAT_ACKNOWLEDGE = Operation(
@@ -121,11 +108,7 @@ HEARTBEAT_ACKNOWLEDGE = Operation(
     _TAG,
     "Acknowledge an alert of a heartbeat",
     "No further alert is sent for the problem, except for its end.",
-    responses={
-        200: Response("The alert.", [json_body("alert acknowledged", WatchAlert)]),
-        404: not_found("alert"),
-    },
-    request=NoParameters,
+    answer=json_response("The alert.", "alert acknowledged", WatchAlert),
 )
 
 

@@ -18,7 +18,7 @@ from mailcheck.api.inbox.inbound import (
     render_routes,
     render_sent,
 )
-from mailcheck.api.openapi.operations import Link, Operation, Response, json_body
+from mailcheck.api.openapi.operations import Link, Operation, json_response
 from mailcheck.api.requests.inbound import ListAttempts, MailToSend, RouteChange, RouteToCreate
 from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.api.urls import INBOUND_PATH
@@ -28,14 +28,12 @@ from mailcheck.core.rights import Scope
 from mailcheck.operations.concurrency import PacedQueue
 from mailcheck.operations.inbound.all_operations import InboundOperations
 from mailcheck.store.inbound_store import InboundFilter
-from mailcheck.web.api.calls import Route, make_route, not_found
+from mailcheck.web.api.calls import Route, make_route
 from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call
 from mailcheck.web.site.replies import Reply, json_reply, large_json_reply
 
 _TAG = "Mail into applications"
-
-_MISSING = not_found("inbound route")
 
 _LINKS = {
     "send": Link("sendInbound", {"routeId": "$response.body#/id"}, "send a mail to it"),
@@ -52,19 +50,15 @@ ROUTE_CREATE = Operation(
     "signed with the secret, and are retried on the provider's schedule, shortened by `speed`. "
     "Private addresses are allowed only if the operator permits them. An application that answers "
     f"its own mails is stopped after {MOST_A_LOOP} mails in a minute.",
-    responses={
-        200: Response(
-            "The route, with its secret.",
-            [json_body("inbound route made", InboundRouteWithSecret)],
-            links=_LINKS,
-        ),
-        409: Response(
-            f"The account has {MOST_ROUTES} routes, the maximum.",
-            [json_body("too many inbound routes", Error)],
-        ),
+    answer=json_response(
+        "The route, with its secret.", "inbound route made", InboundRouteWithSecret, links=_LINKS
+    ),
+    errors={
+        409: json_response(
+            f"The account has {MOST_ROUTES} routes, the maximum.", "too many inbound routes", Error
+        )
     },
     request=RouteToCreate,
-    reads_body=True,
 )
 
 ROUTES_LIST = Operation(
@@ -73,8 +67,7 @@ ROUTES_LIST = Operation(
     _TAG,
     "List the routes",
     "The routes, without their secrets.",
-    responses={200: Response("The routes.", [json_body("inbound routes", InboundRoutes)])},
-    request=NoParameters,
+    answer=json_response("The routes.", "inbound routes", InboundRoutes),
 )
 
 ROUTE_SHOW = Operation(
@@ -83,11 +76,7 @@ ROUTE_SHOW = Operation(
     _TAG,
     "Get a route",
     "Returns the route without its secret.",
-    responses={
-        200: Response("The route.", [json_body("inbound route", InboundRoute)]),
-        404: _MISSING,
-    },
-    request=NoParameters,
+    answer=json_response("The route.", "inbound route", InboundRoute),
 )
 
 ROUTE_CHANGE = Operation(
@@ -97,12 +86,8 @@ ROUTE_CHANGE = Operation(
     "Change a route",
     "Mails that wait are sent with the new settings. A URL with another host or port removes user "
     "and password, unless you send them as well.",
-    responses={
-        200: Response("The route.", [json_body("inbound route changed", InboundRoute)]),
-        404: _MISSING,
-    },
+    answer=json_response("The route.", "inbound route changed", InboundRoute),
     request=RouteChange,
-    reads_body=True,
 )
 
 ROUTE_DELETE = Operation(
@@ -111,13 +96,7 @@ ROUTE_DELETE = Operation(
     _TAG,
     "Delete a route",
     "Deletes the route with its mails and attempts.",
-    responses={
-        200: Response(
-            "The route is deleted.", [json_body("inbound route deleted", DeletedInboundRoute)]
-        ),
-        404: _MISSING,
-    },
-    request=NoParameters,
+    answer=json_response("The route is deleted.", "inbound route deleted", DeletedInboundRoute),
 )
 
 MAIL_SEND = Operation(
@@ -131,22 +110,19 @@ MAIL_SEND = Operation(
     "something go wrong: the mail comes twice, "
     f"{LATE_BY // SECOND} seconds late, after the next one, with a wrong signature or an old time "
     "stamp, or is cut off. To wait for the application, pass `id` as `mail` to the attempts.",
-    responses={
-        200: Response(
-            "The mail is on its way.",
-            [json_body("inbound mail sent", SentInboundMail)],
-            links={
-                "wait": Link(
-                    "listInboundAttempts",
-                    {"mail": "$response.body#/id"},
-                    "wait until the application has taken it",
-                )
-            },
-        ),
-        404: _MISSING,
-    },
+    answer=json_response(
+        "The mail is on its way.",
+        "inbound mail sent",
+        SentInboundMail,
+        links={
+            "wait": Link(
+                "listInboundAttempts",
+                {"mail": "$response.body#/id"},
+                "wait until the application has taken it",
+            )
+        },
+    ),
     request=MailToSend,
-    reads_body=True,
 )
 
 ATTEMPTS_LIST = Operation(
@@ -157,9 +133,7 @@ ATTEMPTS_LIST = Operation(
     "Each attempt has the status, the headers and the beginning of the application's answer. With "
     "`wait`, the request returns when the application has taken the mail, when no attempt follows, "
     "or at the end of the time: `delivered` tells which.",
-    responses={
-        200: Response("A page of attempts.", [json_body("inbound attempts", InboundAttempts)])
-    },
+    answer=json_response("A page of attempts.", "inbound attempts", InboundAttempts),
     request=ListAttempts,
 )
 

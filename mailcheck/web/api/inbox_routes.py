@@ -44,7 +44,15 @@ from mailcheck.api.inbox.waits import (
     render_unexpected_message,
     render_wait_for_many,
 )
-from mailcheck.api.openapi.operations import BYTES, Body, Link, Operation, Response, json_body
+from mailcheck.api.openapi.operations import (
+    BYTES,
+    Body,
+    Link,
+    Operation,
+    Response,
+    json_body,
+    json_response,
+)
 from mailcheck.api.requests.inbox import (
     DeleteMessages,
     ExpectNoMessage,
@@ -68,7 +76,7 @@ from mailcheck.operations.inbox import explain_wait
 from mailcheck.operations.inbox.all_operations import InboxOperations
 from mailcheck.operations.inbox.contents import LARGE
 from mailcheck.operations.inbox.wait_for_message import NoMessage as NoneArrived
-from mailcheck.web.api.calls import COMMON_ERRORS, DOWNLOAD, Route, make_route, not_found
+from mailcheck.web.api.calls import COMMON_ERRORS, DOWNLOAD, Route, make_route
 from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call
 from mailcheck.web.site.failures import UNEXPECTED_MESSAGE, WAIT_TIMED_OUT
@@ -76,10 +84,11 @@ from mailcheck.web.site.replies import Reply, download_reply, json_reply, large_
 
 _TAG = "Inbox"
 
-_CUT_SHORT = Response(
+_CUT_SHORT = json_response(
     "The wait was interrupted: continue with `after` set to `cursor`.",
-    [json_body("interrupted", Interrupted)],
-    COMMON_ERRORS[503].headers,
+    "interrupted",
+    Interrupted,
+    headers=COMMON_ERRORS[503].headers,
 )
 
 _THIS = {"id": "$response.body#/id"}
@@ -100,8 +109,7 @@ INBOX_OVERVIEW = Operation(
     _TAG,
     "Get the inbox",
     "Returns its address, the number of messages, and the tags in use, newest first.",
-    responses={200: Response("The inbox.", [json_body("inbox", Inbox)])},
-    request=NoParameters,
+    answer=json_response("The inbox.", "inbox", Inbox),
 )
 
 ADDRESS = Operation(
@@ -111,19 +119,18 @@ ADDRESS = Operation(
     "Get an inbox address",
     "Returns an address for the software under test, and the cursor to wait from. Every +tag "
     "works without setup.",
-    responses={
-        200: Response(
-            "The address.",
-            [json_body("address", InboxAddress)],
-            links={
-                "wait": Link(
-                    "waitForMessage",
-                    {"after": "$response.body#/cursor", "tag": "$response.body#/tag"},
-                    "wait for mail to it",
-                )
-            },
-        )
-    },
+    answer=json_response(
+        "The address.",
+        "address",
+        InboxAddress,
+        links={
+            "wait": Link(
+                "waitForMessage",
+                {"after": "$response.body#/cursor", "tag": "$response.body#/tag"},
+                "wait for mail to it",
+            )
+        },
+    ),
     request=TakeAddress,
 )
 
@@ -135,12 +142,13 @@ WAIT = Operation(
     "Returns the oldest matching message as soon as there is one. A message is not consumed: every "
     "matching wait receives it. To avoid races, take a cursor, trigger the mail, and wait with "
     "`after`.",
-    responses={
-        200: Response("The message.", [json_body("waited message", Message)], links=_MESSAGE_LINKS),
-        408: Response(
+    answer=json_response("The message.", "waited message", Message, links=_MESSAGE_LINKS),
+    errors={
+        408: json_response(
             "No matching message arrived before the timeout. `seen` contains the messages that "
             "arrived, and why they did not match.",
-            [json_body("timedOut", TimedOut)],
+            "timedOut",
+            TimedOut,
         ),
         503: _CUT_SHORT,
     },
@@ -154,20 +162,20 @@ WAIT_MANY = Operation(
     "Wait for several messages",
     "Responds when `count` messages match, with all of them, oldest first. After a timeout, repeat "
     "the request with `after` set to `cursor`: messages that have already arrived count again.",
-    responses={
-        200: Response(
-            "The messages.",
-            [json_body("gathered", GatheredMessages)],
-            links={
-                "first": Link("getMessage", _FIRST, "the oldest message"),
-                "next": Link(
-                    "waitForMessages", {"after": "$response.body#/cursor"}, "wait for more"
-                ),
-            },
-        ),
-        408: Response(
+    answer=json_response(
+        "The messages.",
+        "gathered",
+        GatheredMessages,
+        links={
+            "first": Link("getMessage", _FIRST, "the oldest message"),
+            "next": Link("waitForMessages", {"after": "$response.body#/cursor"}, "wait for more"),
+        },
+    ),
+    errors={
+        408: json_response(
             "Fewer messages arrived before the timeout; `matched` is their number.",
-            [json_body("manyTimedOut", ManyTimedOut)],
+            "manyTimedOut",
+            ManyTimedOut,
         ),
         503: _CUT_SHORT,
     },
@@ -182,10 +190,10 @@ WAIT_NONE = Operation(
     "Waits for the given seconds, and confirms that no message matches since `after` or `since`, "
     "or since the request if neither is given. Responds at once if a message matches, or if a "
     "mail to the address is rejected.",
-    responses={
-        200: Response("No message arrived.", [json_body("none", NoMessage)]),
-        409: Response(
-            "A message arrived, or a mail was rejected.", [json_body("unwanted", UnwantedMessage)]
+    answer=json_response("No message arrived.", "none", NoMessage),
+    errors={
+        409: json_response(
+            "A message arrived, or a mail was rejected.", "unwanted", UnwantedMessage
         ),
         503: _CUT_SHORT,
     },
@@ -198,19 +206,18 @@ MESSAGES_LIST = Operation(
     _TAG,
     "List messages",
     "Newest first, without text, HTML and headers.",
-    responses={
-        200: Response(
-            "A page of messages.",
-            [json_body("messages", Messages)],
-            links={
-                "first": Link("getMessage", _FIRST, "the newest message"),
-                "firstRaw": Link("getRawMessage", _FIRST, "the newest mail"),
-                "firstHtml": Link("getMessageHtml", _FIRST, "its HTML"),
-                "deleteFirst": Link("deleteMessage", _FIRST, "delete it"),
-                "shareFirst": Link("renewMessageShare", _FIRST, "create a new share link of it"),
-            },
-        )
-    },
+    answer=json_response(
+        "A page of messages.",
+        "messages",
+        Messages,
+        links={
+            "first": Link("getMessage", _FIRST, "the newest message"),
+            "firstRaw": Link("getRawMessage", _FIRST, "the newest mail"),
+            "firstHtml": Link("getMessageHtml", _FIRST, "its HTML"),
+            "deleteFirst": Link("deleteMessage", _FIRST, "delete it"),
+            "shareFirst": Link("renewMessageShare", _FIRST, "create a new share link of it"),
+        },
+    ),
     request=ListMessages,
 )
 
@@ -221,9 +228,7 @@ MESSAGES_DELETE = Operation(
     "Delete messages",
     "Deletes all matching messages, or all messages of the inbox without parameters. This cannot "
     "be undone.",
-    responses={
-        200: Response("The number of deleted messages.", [json_body("deleted many", DeletedMany)])
-    },
+    answer=json_response("The number of deleted messages.", "deleted many", DeletedMany),
     request=DeleteMessages,
 )
 
@@ -234,22 +239,19 @@ MESSAGE_SHOW = Operation(
     "Get a message",
     "Returns the complete message with headers, attachments, all candidates for links and codes, "
     "and the results of SPF, DKIM and DMARC.",
-    responses={
-        200: Response(
-            "The message.",
-            [json_body("message", Message)],
-            links={
-                **_MESSAGE_LINKS,
-                "attachment": Link(
-                    "getAttachment",
-                    {**_THIS, "attachmentId": "$response.body#/attachments/0/id"},
-                    "the first attachment",
-                ),
-            },
-        ),
-        404: not_found("message"),
-    },
-    request=NoParameters,
+    answer=json_response(
+        "The message.",
+        "message",
+        Message,
+        links={
+            **_MESSAGE_LINKS,
+            "attachment": Link(
+                "getAttachment",
+                {**_THIS, "attachmentId": "$response.body#/attachments/0/id"},
+                "the first attachment",
+            ),
+        },
+    ),
 )
 
 MESSAGE_DELETE = Operation(
@@ -258,11 +260,7 @@ MESSAGE_DELETE = Operation(
     _TAG,
     "Delete a message",
     "Deletes the message and its share link.",
-    responses={
-        200: Response("The message is deleted.", [json_body("deleted", Deleted)]),
-        404: not_found("message"),
-    },
-    request=NoParameters,
+    answer=json_response("The message is deleted.", "deleted", Deleted),
 )
 
 MESSAGE_RAW = Operation(
@@ -272,14 +270,10 @@ MESSAGE_RAW = Operation(
     "Get the raw mail",
     "JSON with the mail as text, or in Base64 if it is not valid UTF-8. With "
     "`Accept: message/rfc822`, the exact bytes as a download.",
-    responses={
-        200: Response(
-            "The mail.",
-            [json_body("raw", RawMessage), Body(media_type="message/rfc822")],
-        ),
-        404: not_found("message"),
-    },
-    request=NoParameters,
+    answer=Response(
+        "The mail.",
+        [json_body("raw", RawMessage), Body(media_type="message/rfc822")],
+    ),
 )
 
 MESSAGE_HTML = Operation(
@@ -288,11 +282,7 @@ MESSAGE_HTML = Operation(
     _TAG,
     "Download the HTML of a message",
     "The original, unsanitized HTML, as a download that browsers do not open.",
-    responses={
-        200: Response("The HTML.", [Body(media_type="text/html")], DOWNLOAD),
-        404: not_found("message"),
-    },
-    request=NoParameters,
+    answer=Response("The HTML.", [Body(media_type="text/html")], DOWNLOAD),
 )
 
 ATTACHMENT = Operation(
@@ -301,13 +291,7 @@ ATTACHMENT = Operation(
     _TAG,
     "Download an attachment",
     "The decoded attachment, with the media type from the mail if that is valid.",
-    responses={
-        200: Response(
-            "The attachment.", [Body(media_type=BYTES), Body(media_type="*/*")], DOWNLOAD
-        ),
-        404: not_found("attachment"),
-    },
-    request=NoParameters,
+    answer=Response("The attachment.", [Body(media_type=BYTES), Body(media_type="*/*")], DOWNLOAD),
 )
 
 MESSAGE_CHECKS = Operation(
@@ -317,15 +301,12 @@ MESSAGE_CHECKS = Operation(
     "Check the HTML of a message",
     "Reports HTML and CSS features without support in some mail clients, with their lines, "
     "accessibility problems, and the links. Sends no request and changes no score.",
-    responses={
-        200: Response(
-            "The checks.",
-            [json_body("checks", MessageChecks)],
-            links={"links": Link("checkMessageLinks", _THIS, "check whether its links work")},
-        ),
-        404: not_found("message"),
-    },
-    request=NoParameters,
+    answer=json_response(
+        "The checks.",
+        "checks",
+        MessageChecks,
+        links={"links": Link("checkMessageLinks", _THIS, "check whether its links work")},
+    ),
 )
 
 LINK_CHECKS = Operation(
@@ -337,12 +318,8 @@ LINK_CHECKS = Operation(
     "checks all links except the best one and unsubscribe links, which a request may consume. "
     "Hosts on private addresses are not checked. An account may check 200 links a minute and "
     "5,000 a day; further links are `not-checked`.",
-    responses={
-        200: Response("The results.", [json_body("checked links", CheckedLinks)]),
-        404: not_found("message"),
-    },
+    answer=json_response("The results.", "checked links", CheckedLinks),
     request=LinksToCheck,
-    reads_body=True,
 )
 
 PRESS_UNSUBSCRIBE = Operation(
@@ -354,11 +331,7 @@ PRESS_UNSUBSCRIBE = Operation(
     "does: one POST, without cookies, and without following a redirect. **It unsubscribes the "
     "recipient.** No other request of this API sends it. Hosts on private addresses are not "
     "contacted. An account may send 10 a minute and 200 a day.",
-    responses={
-        200: Response("The result.", [json_body("pressed unsubscribe", PressedUnsubscribe)]),
-        404: not_found("message"),
-    },
-    request=NoParameters,
+    answer=json_response("The result.", "pressed unsubscribe", PressedUnsubscribe),
 )
 
 MESSAGE_SHARE = Operation(
@@ -367,11 +340,7 @@ MESSAGE_SHARE = Operation(
     _TAG,
     "Create a new share link of a message",
     "The old link stops working immediately.",
-    responses={
-        200: Response("The new link.", [json_body("share", Share)]),
-        404: not_found("message"),
-    },
-    request=NoParameters,
+    answer=json_response("The new link.", "share", Share),
 )
 
 
@@ -384,19 +353,18 @@ MESSAGE_RELEASE = Operation(
     "names for the account. The mail is sent as it was received, behind new fields Resent-Date, "
     "Resent-From, Resent-To and Resent-Message-ID. It stays in the inbox. The operator limits the "
     "recipients of an hour, and the audit log names the key.",
-    responses={
-        200: Response(
-            "The relay has accepted the mail for at least one recipient.",
-            [json_body("released", ReleasedMessage)],
-        ),
+    answer=json_response(
+        "The relay has accepted the mail for at least one recipient.", "released", ReleasedMessage
+    ),
+    errors={
         403: Response(
             "The operator does not release mail, or the API key is limited.",
             COMMON_ERRORS[403].bodies,
         ),
-        404: not_found("message"),
-        502: Response(
+        502: json_response(
             "The relay rejected the mail or all recipients for good; `error` has its answer.",
-            [json_body("relay rejected", Error)],
+            "relay rejected",
+            Error,
         ),
         503: Response(
             "The relay does not take the mail now. `error` says why, and a retry may succeed.",
@@ -405,7 +373,6 @@ MESSAGE_RELEASE = Operation(
         ),
     },
     request=ReleaseMessage,
-    reads_body=True,
 )
 
 

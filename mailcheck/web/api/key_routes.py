@@ -16,14 +16,14 @@ from mailcheck.api.accounts.keys import (
     render_rotated,
 )
 from mailcheck.api.errors import Error
-from mailcheck.api.openapi.operations import Link, Operation, Response, json_body
+from mailcheck.api.openapi.operations import Link, Operation, json_response
 from mailcheck.api.requests.accounts import KeyRotation, KeyToCreate
 from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.accounts import Account
 from mailcheck.core.rights import Scope
 from mailcheck.operations.accounts.administer import Administer, Administrator
 from mailcheck.operations.accounts.manage_accounts import MAX_KEYS
-from mailcheck.web.api.calls import Route, make_route, not_found
+from mailcheck.web.api.calls import Route, make_route
 from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call
 from mailcheck.web.site.replies import Reply, json_reply
@@ -32,10 +32,8 @@ _TAG = "Projects"
 
 _SCOPES = (Scope.PROJECT_ADMIN,)
 
-_MISSING = not_found("key")
-
-_TOO_MANY = Response(
-    f"The account has {MAX_KEYS} valid keys, the maximum.", [json_body("too many keys", Error)]
+_TOO_MANY = json_response(
+    f"The account has {MAX_KEYS} valid keys, the maximum.", "too many keys", Error
 )
 
 KEY_CREATE = Operation(
@@ -46,23 +44,20 @@ KEY_CREATE = Operation(
     "The new key has at most the rights and limits of the key that creates it: with the scope "
     "`project:admin` alone, a key cannot create one that reads mail. Only this response contains "
     "the secret. The project `me` is the account of the key.",
-    responses={
-        200: Response(
-            "The key, with its secret.",
-            [json_body("key made", ApiKeyWithSecret)],
-            links={
-                "revoke": Link(
-                    "revokeProjectKey",
-                    {"projectId": "$request.path.projectId", "keyId": "$response.body#/id"},
-                    "revoke it",
-                )
-            },
-        ),
-        404: not_found("project"),
-        409: _TOO_MANY,
-    },
+    answer=json_response(
+        "The key, with its secret.",
+        "key made",
+        ApiKeyWithSecret,
+        links={
+            "revoke": Link(
+                "revokeProjectKey",
+                {"projectId": "$request.path.projectId", "keyId": "$response.body#/id"},
+                "revoke it",
+            )
+        },
+    ),
+    errors={409: _TOO_MANY},
     request=KeyToCreate,
-    reads_body=True,
 )
 
 KEYS_LIST = Operation(
@@ -72,11 +67,7 @@ KEYS_LIST = Operation(
     "List the API keys",
     "The valid keys with their rights, limits and use, and who made them. Access of connected "
     "programs is among them.",
-    responses={
-        200: Response("The keys.", [json_body("keys", ApiKeys)]),
-        404: not_found("project"),
-    },
-    request=NoParameters,
+    answer=json_response("The keys.", "keys", ApiKeys),
 )
 
 KEY_SHOW = Operation(
@@ -85,8 +76,7 @@ KEY_SHOW = Operation(
     _TAG,
     "Get an API key",
     "Returns a valid key with its last use.",
-    responses={200: Response("The key.", [json_body("key", ApiKey)]), 404: _MISSING},
-    request=NoParameters,
+    answer=json_response("The key.", "key", ApiKey),
 )
 
 KEY_ROTATE = Operation(
@@ -97,13 +87,9 @@ KEY_ROTATE = Operation(
     "Creates a key with the same name, rights and limits. The older one stays valid for the "
     "overlap, so that programs can switch. The key that asks has at least the rights and limits of "
     "the one that is replaced. Only this response contains the secret.",
-    responses={
-        200: Response("The new key, with its secret.", [json_body("key rotated", RotatedApiKey)]),
-        404: _MISSING,
-        409: _TOO_MANY,
-    },
+    answer=json_response("The new key, with its secret.", "key rotated", RotatedApiKey),
+    errors={409: _TOO_MANY},
     request=KeyRotation,
-    reads_body=True,
 )
 
 KEY_REVOKE = Operation(
@@ -112,11 +98,7 @@ KEY_REVOKE = Operation(
     _TAG,
     "Revoke an API key",
     "Ends its requests, waits and streams at once, and refuses it from then on.",
-    responses={
-        200: Response("The key is revoked.", [json_body("key revoked", RevokedApiKey)]),
-        404: _MISSING,
-    },
-    request=NoParameters,
+    answer=json_response("The key is revoked.", "key revoked", RevokedApiKey),
 )
 
 

@@ -49,7 +49,7 @@ METRICS = Operation(
     "Get metrics for Prometheus",
     "The stored results of watches, heartbeats and DMARC reports as Prometheus text. Nothing is "
     "checked. The names are in the documentation of the metrics.",
-    responses={200: Response("The metrics.", [Body(media_type="text/plain")])},
+    answer=Response("The metrics.", [Body(media_type="text/plain")]),
     request=GetMetrics,
 )
 

@@ -22,7 +22,7 @@ from mailcheck.api.accounts.projects import (
     render_projects,
 )
 from mailcheck.api.errors import Error
-from mailcheck.api.openapi.operations import Link, Operation, Response, json_body
+from mailcheck.api.openapi.operations import Link, Operation, json_response
 from mailcheck.api.requests.accounts import (
     InvitationToCreate,
     MemberToSet,
@@ -38,7 +38,7 @@ from mailcheck.core.projects import MAX_INVITATIONS, Role
 from mailcheck.core.rights import Scope
 from mailcheck.operations.accounts.administer import Administer, Administrator
 from mailcheck.operations.accounts.projects import MAX_PROJECTS
-from mailcheck.web.api.calls import Route, make_route, not_found
+from mailcheck.web.api.calls import Route, make_route
 from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call
 from mailcheck.web.site.replies import Reply, json_reply
@@ -47,17 +47,14 @@ _TAG = "Projects"
 
 _SCOPES = (Scope.PROJECT_ADMIN,)
 
-_MISSING = Response(
-    "The project does not exist, or another key manages it.", [json_body("no project", Error)]
-)
-
-_TAKEN = Response(
+_TAKEN = json_response(
     "Another account has the name or a similar one, or the name is reserved, or the person owns "
     f"{MAX_PROJECTS} projects, the maximum.",
-    [json_body("name taken", Error)],
+    "name taken",
+    Error,
 )
 
-_LAST_OWNER = Response("The project would have no owner left.", [json_body("only owner", Error)])
+_LAST_OWNER = json_response("The project would have no owner left.", "only owner", Error)
 
 _THIS = {"projectId": "$response.body#/id"}
 
@@ -68,16 +65,14 @@ PROJECT_CREATE = Operation(
     "Create a project",
     "The person of the key becomes its first owner. A key of the operator with the scope operator "
     "names any person as the owner.",
-    responses={
-        200: Response(
-            "The project.",
-            [json_body("project", Project)],
-            links={"keys": Link("createProjectKey", _THIS, "create a key of the project")},
-        ),
-        409: _TAKEN,
-    },
+    answer=json_response(
+        "The project.",
+        "project",
+        Project,
+        links={"keys": Link("createProjectKey", _THIS, "create a key of the project")},
+    ),
+    errors={409: _TAKEN},
     request=ProjectToCreate,
-    reads_body=True,
 )
 
 PROJECTS_LIST = Operation(
@@ -87,8 +82,7 @@ PROJECTS_LIST = Operation(
     "List the projects",
     "A key of a project manages this project. A key of a person manages the projects that the "
     "person owns. A key of the operator with the scope operator manages all.",
-    responses={200: Response("The projects.", [json_body("projects", Projects)])},
-    request=NoParameters,
+    answer=json_response("The projects.", "projects", Projects),
 )
 
 PROJECT_SHOW = Operation(
@@ -98,8 +92,7 @@ PROJECT_SHOW = Operation(
     "Get a project",
     "Returns the project with the address of its inbox. `me` is the account of the key, which may "
     "be a person's own one.",
-    responses={200: Response("The project.", [json_body("project", Project)]), 404: _MISSING},
-    request=NoParameters,
+    answer=json_response("The project.", "project", Project),
 )
 
 PROJECT_RENAME = Operation(
@@ -108,13 +101,9 @@ PROJECT_RENAME = Operation(
     _TAG,
     "Rename a project",
     "Its addresses, keys and members stay.",
-    responses={
-        200: Response("The project.", [json_body("project", Project)]),
-        404: _MISSING,
-        409: _TAKEN,
-    },
+    answer=json_response("The project.", "project", Project),
+    errors={409: _TAKEN},
     request=ProjectToRename,
-    reads_body=True,
 )
 
 PROJECT_DELETE = Operation(
@@ -124,10 +113,7 @@ PROJECT_DELETE = Operation(
     "Delete a project",
     "Deletes the project with all mail, keys, webhooks, watches, tests and reports in it. The "
     "parameter `name` is a confirmation: without the current name, nothing is deleted.",
-    responses={
-        200: Response("What was deleted.", [json_body("project deleted", DeletedProject)]),
-        404: _MISSING,
-    },
+    answer=json_response("What was deleted.", "project deleted", DeletedProject),
     request=NamedDeletion,
 )
 
@@ -137,8 +123,7 @@ MEMBERS_LIST = Operation(
     _TAG,
     "List the members of a project",
     "The people with their roles.",
-    responses={200: Response("The members.", [json_body("members", Members)]), 404: _MISSING},
-    request=NoParameters,
+    answer=json_response("The members.", "members", Members),
 )
 
 MEMBER_SET = Operation(
@@ -148,13 +133,9 @@ MEMBER_SET = Operation(
     "Change the role of a member",
     "A key of the operator with the scope operator also adds a person who is not a member. Anybody "
     "else sends an invitation.",
-    responses={
-        200: Response("The member.", [json_body("member", Member)]),
-        404: not_found("member"),
-        409: _LAST_OWNER,
-    },
+    answer=json_response("The member.", "member", Member),
+    errors={409: _LAST_OWNER},
     request=MemberToSet,
-    reads_body=True,
 )
 
 MEMBER_REMOVE = Operation(
@@ -164,12 +145,8 @@ MEMBER_REMOVE = Operation(
     "Remove a member from a project",
     "The person sees the project no more, and what the person has allowed programs to do in it "
     "ends. Keys that the person made stay valid: `listProjectKeys` says who made them.",
-    responses={
-        200: Response("The person is removed.", [json_body("member removed", RemovedMember)]),
-        404: not_found("member"),
-        409: _LAST_OWNER,
-    },
-    request=NoParameters,
+    answer=json_response("The person is removed.", "member removed", RemovedMember),
+    errors={409: _LAST_OWNER},
 )
 
 INVITATIONS_LIST = Operation(
@@ -178,11 +155,7 @@ INVITATIONS_LIST = Operation(
     _TAG,
     "List the invitations to a project",
     "The unused invitations, without their links.",
-    responses={
-        200: Response("The invitations.", [json_body("invitations", Invitations)]),
-        404: _MISSING,
-    },
-    request=NoParameters,
+    answer=json_response("The invitations.", "invitations", Invitations),
 )
 
 INVITATION_CREATE = Operation(
@@ -191,16 +164,15 @@ INVITATION_CREATE = Operation(
     _TAG,
     "Invite a person to a project",
     "Returns a link, which no mail is sent with. It lets one person join.",
-    responses={
-        200: Response("The invitation.", [json_body("invitation made", InvitationWithLink)]),
-        404: _MISSING,
-        409: Response(
+    answer=json_response("The invitation.", "invitation made", InvitationWithLink),
+    errors={
+        409: json_response(
             f"The address is reserved, or the project has {MAX_INVITATIONS} unused invitations.",
-            [json_body("name taken", Error)],
-        ),
+            "name taken",
+            Error,
+        )
     },
     request=InvitationToCreate,
-    reads_body=True,
 )
 
 INVITATION_REVOKE = Operation(
@@ -209,11 +181,7 @@ INVITATION_REVOKE = Operation(
     _TAG,
     "Revoke an invitation",
     "The link is refused from then on.",
-    responses={
-        200: Response("It is revoked.", [json_body("invitation revoked", RevokedInvitation)]),
-        404: not_found("invitation"),
-    },
-    request=NoParameters,
+    answer=json_response("It is revoked.", "invitation revoked", RevokedInvitation),
 )
 
 
@@ -226,7 +194,7 @@ class ProjectRoutes(Struct, frozen=True, eq=False):
     def routes(self) -> list[Route[Any]]:
         """List the routes."""
         one = "/projects/<project_id>"
-        member, invitation = f"{one}/members/<account_id>", f"{one}/invitations/<invitation_id>"
+        member, invitation = f"{one}/members/<member_id>", f"{one}/invitations/<invitation_id>"
         audited = costs.AUDITED
         return [
             make_route("POST", "/projects", self.create, PROJECT_CREATE, costs.PROJECT),
@@ -285,7 +253,7 @@ class ProjectRoutes(Struct, frozen=True, eq=False):
 
     async def set_member(self, call: Call[MemberToSet]) -> Reply:
         """PUT /projects/{projectId}/members/{accountId}."""
-        role, account_id = Role(call.request.role), call.path["account_id"]
+        role, account_id = Role(call.request.role), call.path["member_id"]
         holder, project = await self._project(call)
         member = await self.administer.set_member(holder, project, account_id, role)
         return json_reply(render_member(member))
@@ -293,7 +261,7 @@ class ProjectRoutes(Struct, frozen=True, eq=False):
     async def remove_member(self, call: Call[NoParameters]) -> Reply:
         """DELETE /projects/{projectId}/members/{accountId}."""
         _, project = await self._project(call)
-        account_id = AccountId(call.path["account_id"])
+        account_id = AccountId(call.path["member_id"])
         await self.administer.projects.remove_member(project, account_id, call.caller.actor)
         return json_reply(RemovedMember(success=True, id=account_id))
 

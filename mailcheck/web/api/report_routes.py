@@ -19,7 +19,7 @@ from mailcheck.api.domains.receiver_reports import (
     render_tls_overview,
 )
 from mailcheck.api.errors import Error
-from mailcheck.api.openapi.operations import BYTES, Body, Operation, Response, json_body
+from mailcheck.api.openapi.operations import BYTES, Body, Operation, json_response
 from mailcheck.api.requests.checks import (
     DecideSender,
     DeleteReports,
@@ -38,7 +38,7 @@ from mailcheck.core.rights import Scope
 from mailcheck.operations.reports.all_operations import ReportOperations
 from mailcheck.operations.reports.decide_senders import parse_sender
 from mailcheck.operations.semaphores import CheckSlots
-from mailcheck.web.api.calls import Route, make_route, not_found
+from mailcheck.web.api.calls import Route, make_route
 from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call
 from mailcheck.web.site.replies import Reply, json_reply
@@ -53,7 +53,7 @@ REPORTS_LIST = Operation(
     "DMARC aggregate reports, TLS reports, failure reports and complaints about the account's "
     "domains, newest first. Reports that are not counted are listed with the reason. The response "
     "also contains the addresses for the DNS records that request reports.",
-    responses={200: Response("A page of reports.", [json_body("reports", KeptReports)])},
+    answer=json_response("A page of reports.", "reports", KeptReports),
     request=ListReports,
 )
 
@@ -64,7 +64,7 @@ REPORTS_DMARC = Operation(
     "Get the senders of a domain",
     "Summarizes the counted DMARC reports: who sends as the domain, from where, what fails and "
     "why, what p=reject would stop, and what to do. Unknown senders come first.",
-    responses={200: Response("The overview.", [json_body("dmarc reports", DmarcOverview)])},
+    answer=json_response("The overview.", "dmarc reports", DmarcOverview),
     request=GetReports,
 )
 
@@ -75,7 +75,7 @@ REPORTS_TLS = Operation(
     "Get the TLS results of a domain",
     "Summarizes the counted TLS reports: sessions to the domain that could not be encrypted, the "
     "reasons, and what to do.",
-    responses={200: Response("The overview.", [json_body("tls reports", TlsOverview)])},
+    answer=json_response("The overview.", "tls reports", TlsOverview),
     request=GetReports,
 )
 
@@ -86,7 +86,7 @@ REPORTS_FEEDBACK = Operation(
     "Get the failure reports and complaints of a domain",
     "Counts the mails in failure reports (RFC 9991) and complaints (RFC 5965), by sending address "
     "and by campaign, and lists the reports. Unauthenticated reports are listed but not counted.",
-    responses={200: Response("The overview.", [json_body("feedback", FeedbackOverview)])},
+    answer=json_response("The overview.", "feedback", FeedbackOverview),
     request=GetReports,
 )
 
@@ -99,7 +99,7 @@ DMARC_PLAN = Operation(
     "would have stopped. The plan ends in a record that is safe to publish, or in the list of "
     "missing steps with their records. Undecided senders with failing mail are a step. Too few "
     "reports are never called safe.",
-    responses={200: Response("The plan.", [json_body("dmarc plan", DmarcPlan)])},
+    answer=json_response("The plan.", "dmarc plan", DmarcPlan),
     request=PlanPolicy,
 )
 
@@ -110,15 +110,15 @@ SENDER_DECIDE = Operation(
     "Decide about a sender",
     "Stores whether a sender of a domain sends for you. The decision counts for all reports, and "
     "replaces an earlier one.",
-    responses={
-        200: Response("The decision is stored.", [json_body("sender decided", DecidedSender)]),
-        409: Response(
+    answer=json_response("The decision is stored.", "sender decided", DecidedSender),
+    errors={
+        409: json_response(
             f"The account has decided about {MAX_DECISIONS} senders, the maximum.",
-            [json_body("too many decisions", Error)],
-        ),
+            "too many decisions",
+            Error,
+        )
     },
     request=DecideSender,
-    reads_body=True,
 )
 
 REPORTS_IMPORT = Operation(
@@ -132,13 +132,14 @@ REPORTS_IMPORT = Operation(
     "need not be requested in DNS. Each report is stored with all of its rows or not at all, so an "
     "interrupted import can be repeated. Send many files in several requests: each response says "
     "how far the import is.",
-    responses={
-        200: Response("What became of each report.", [json_body("imported", ImportedReports)]),
-        413: Response(
+    answer=json_response("What became of each report.", "imported", ImportedReports),
+    errors={
+        413: json_response(
             f"The request body has more than {MAX_IMPORT // 2**20} MiB: send the files in parts, "
             "as `mailcheck reports import` does.",
-            [json_body("tooLarge", Error)],
-        ),
+            "tooLarge",
+            Error,
+        )
     },
     request=ImportReports,
     body=Body(media_type=BYTES),
@@ -150,15 +151,12 @@ REPORT_DELETE = Operation(
     _TAG,
     "Delete a report",
     "Deletes the report, its counts and the mail that contained it.",
-    responses={
-        200: Response("The report is deleted.", [json_body("report deleted", DeletedReport)]),
-        404: not_found("report"),
-        409: Response(
-            "The report is being processed: try again in a moment.",
-            [json_body("report busy", Error)],
-        ),
+    answer=json_response("The report is deleted.", "report deleted", DeletedReport),
+    errors={
+        409: json_response(
+            "The report is being processed: try again in a moment.", "report busy", Error
+        )
     },
-    request=NoParameters,
 )
 
 REPORTS_DELETE = Operation(
@@ -168,11 +166,7 @@ REPORTS_DELETE = Operation(
     "Delete the reports of a reporter or a day",
     "Deletes the reports and their counts. At least one of the two parameters is required; both "
     "select the reports of the reporter about the day. A report that is being processed is kept.",
-    responses={
-        200: Response(
-            "The number of deleted reports.", [json_body("reports deleted", DeletedReports)]
-        )
-    },
+    answer=json_response("The number of deleted reports.", "reports deleted", DeletedReports),
     request=DeleteReports,
 )
 

@@ -27,7 +27,7 @@ from mailcheck.api.domains.reputation import (
     render_ungradable,
 )
 from mailcheck.api.errors import Crash
-from mailcheck.api.openapi.operations import Operation, Response, json_body
+from mailcheck.api.openapi.operations import Operation, Response, json_response
 from mailcheck.api.requests.checks import (
     BlocklistRequest,
     DomainReportRequest,
@@ -60,9 +60,8 @@ _TAG = "Domain tools"
 
 def _undetermined(shape: type[Shape], example: str, description: str) -> Response:
     """Return the 500 of an undetermined result, which is distinct from an internal error."""
-    return Response(
-        f"{description} An internal error has `reference` instead.",
-        [json_body(example, shape, Crash)],
+    return json_response(
+        f"{description} An internal error has `reference` instead.", example, shape, Crash
     )
 
 
@@ -72,13 +71,13 @@ MX_CHECK_OPERATION = Operation(
     _TAG,
     "Check MX, SPF and DMARC",
     "Returns the mail hosts of a domain, and its SPF and DMARC records.",
-    responses={
-        200: Response("All three are determined.", [json_body("mx check", MxCheck)]),
+    answer=json_response("All three are determined.", "mx check", MxCheck),
+    errors={
         500: _undetermined(
             MxUndetermined,
             "mx undetermined",
             "MX, SPF or DMARC could not be determined; `partial` contains the other results.",
-        ),
+        )
     },
     request=MxRequest,
 )
@@ -90,10 +89,8 @@ BLACKLIST_CHECK_OPERATION = Operation(
     "Check 32 blocklists",
     "Queries all lists at once. For a domain, 12 lists are queried for its name and 20 for the IP "
     "addresses of its mail hosts.",
-    responses={
-        200: Response("One row per list.", [json_body("blacklist check", BlacklistCheck)]),
-        500: _undetermined(BlacklistsUnanswered, "blacklists unanswered", "No list answered."),
-    },
+    answer=json_response("One row per list.", "blacklist check", BlacklistCheck),
+    errors={500: _undetermined(BlacklistsUnanswered, "blacklists unanswered", "No list answered.")},
     request=BlocklistRequest,
 )
 
@@ -103,8 +100,7 @@ BLACKLISTS_OPERATION = Operation(
     _TAG,
     "List the blocklists",
     "The catalogue with the health of each list. Lists are tested at startup and every 30 minutes.",
-    responses={200: Response("The lists.", [json_body("blacklists", Blacklists)])},
-    request=NoParameters,
+    answer=json_response("The lists.", "blacklists", Blacklists),
 )
 
 REPUTATION_OPERATION = Operation(
@@ -114,13 +110,13 @@ REPUTATION_OPERATION = Operation(
     "Score a domain",
     "A score from 0 to 100 with a grade, from eight factors. Each factor contains its points, the "
     "points to gain, and the record to publish. The result is cached for an hour.",
-    responses={
-        200: Response("The score.", [json_body("reputation", Reputation)]),
+    answer=json_response("The score.", "reputation", Reputation),
+    errors={
         500: _undetermined(
             ReputationUndetermined,
             "reputation undetermined",
             "Too much could not be determined to give a grade.",
-        ),
+        )
     },
     request=ReputationRequest,
 )
@@ -133,7 +129,7 @@ DOMAIN_OPERATION = Operation(
     "The complete report about its mail set-up: the SPF tree with lookup counts, DKIM keys, DMARC, "
     "MTA-STS, TLS-RPT, DANE, DNSSEC, CAA and BIMI, each with its problems and the records to "
     "publish.",
-    responses={200: Response("The report.", [json_body("domain", DomainReport)])},
+    answer=json_response("The report.", "domain", DomainReport),
     request=DomainReportRequest,
 )
 

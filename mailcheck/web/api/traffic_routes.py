@@ -10,7 +10,7 @@ from mailcheck.api.domains.traffic import (
     render_sources,
     render_traffic,
 )
-from mailcheck.api.openapi.operations import Operation, Response, json_body
+from mailcheck.api.openapi.operations import Operation, json_response
 from mailcheck.api.requests.checks import GetTraffic, GetTrafficSources
 from mailcheck.core.rights import Scope
 from mailcheck.operations.traffic.show_traffic import ShowTraffic
@@ -28,7 +28,7 @@ TRAFFIC = Operation(
     "Get the senders of your mail server's mail",
     "Counts the mails that a mail server has sent to the milter endpoint, by the domain of the "
     "author: how many pass SPF, DKIM and DMARC, and how many are spam.",
-    responses={200: Response("A page of senders.", [json_body("traffic", TrafficOverview)])},
+    answer=json_response("A page of senders.", "traffic", TrafficOverview),
     request=GetTraffic,
 )
 
@@ -38,7 +38,7 @@ SOURCES = Operation(
     _TAG,
     "Get the sources of a sender's mail",
     "Counts the mails of one author domain by client, domains and results.",
-    responses={200: Response("A page of sources.", [json_body("traffic sources", TrafficSources)])},
+    answer=json_response("A page of sources.", "traffic sources", TrafficSources),
     request=GetTrafficSources,
 )
 

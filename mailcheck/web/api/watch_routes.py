@@ -21,13 +21,7 @@ from mailcheck.api.domains.watches import (
     write_csv,
 )
 from mailcheck.api.errors import Error
-from mailcheck.api.openapi.operations import (
-    Body,
-    Link,
-    Operation,
-    Response,
-    json_body,
-)
+from mailcheck.api.openapi.operations import Body, Link, Operation, Response, json_response
 from mailcheck.api.requests.checks import (
     GetWatchHistory,
     ListPage,
@@ -41,18 +35,17 @@ from mailcheck.core.rights import Scope
 from mailcheck.core.webhooks import MOST_WEBHOOKS
 from mailcheck.operations.domains.watches.manage_watches import ManageWatches
 from mailcheck.operations.semaphores import CheckSlots
-from mailcheck.web.api.calls import DOWNLOAD, Route, make_route, not_found
+from mailcheck.web.api.calls import DOWNLOAD, Route, make_route
 from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call
 from mailcheck.web.site.replies import Reply, download_reply, json_reply
 
 _TAG = "Watches"
 
-_MISSING = not_found("watch")
-
-_TOO_MANY = Response(
+_TOO_MANY = json_response(
     f"The alerts would need more than {MOST_WEBHOOKS} webhooks, the maximum of an account.",
-    [json_body("too many receivers", Error)],
+    "too many receivers",
+    Error,
 )
 
 _THIS = {"watchId": "$response.body#/id"}
@@ -68,19 +61,20 @@ WATCH_CREATE = Operation(
     "`alertTo`: webhook URLs (`newWebhooks` contains their secrets, only once), email "
     "addresses if the operator allows them, and Slack, Teams, Discord and ntfy (`slack:` and the "
     "URL of its incoming webhook). Problems in the first check raise no alert.",
-    responses={
-        200: Response(
-            "The watch.",
-            [json_body("watch made", KeptWatch)],
-            links={"show": Link("getWatch", _THIS, "get the results of its checks")},
-        ),
-        409: Response(
+    answer=json_response(
+        "The watch.",
+        "watch made",
+        KeptWatch,
+        links={"show": Link("getWatch", _THIS, "get the results of its checks")},
+    ),
+    errors={
+        409: json_response(
             f"It is already watched, or the account has {MOST_WATCHES} watches, the maximum.",
-            [json_body("watch exists", Error)],
-        ),
+            "watch exists",
+            Error,
+        )
     },
     request=WatchToCreate,
-    reads_body=True,
 )
 
 WATCHES_CREATE = Operation(
@@ -90,11 +84,8 @@ WATCHES_CREATE = Operation(
     "Create several watches",
     f"Creates up to {MOST_AT_ONCE} watches. Targets that cannot be watched are listed with the "
     "reason; the others are watched.",
-    responses={
-        200: Response("The result of each target.", [json_body("watches made", MadeWatches)])
-    },
+    answer=json_response("The result of each target.", "watches made", MadeWatches),
     request=WatchesToCreate,
-    reads_body=True,
 )
 
 WATCHES_LIST = Operation(
@@ -103,7 +94,7 @@ WATCHES_LIST = Operation(
     _TAG,
     "List the watches",
     "Sorted by target, with all open alerts.",
-    responses={200: Response("The watches.", [json_body("watches", Watches)])},
+    answer=json_response("The watches.", "watches", Watches),
     request=ListPage,
 )
 
@@ -113,8 +104,7 @@ WATCH_SHOW = Operation(
     _TAG,
     "Get a watch",
     "Returns the watch with the results of its last check and its alerts.",
-    responses={200: Response("The watch.", [json_body("watch", WatchWithState)]), 404: _MISSING},
-    request=NoParameters,
+    answer=json_response("The watch.", "watch", WatchWithState),
 )
 
 WATCH_CHANGE = Operation(
@@ -123,13 +113,9 @@ WATCH_CHANGE = Operation(
     _TAG,
     "Change a watch",
     "Fields that are not sent keep their values.",
-    responses={
-        200: Response("The watch.", [json_body("watch changed", KeptWatch)]),
-        404: _MISSING,
-        409: _TOO_MANY,
-    },
+    answer=json_response("The watch.", "watch changed", KeptWatch),
+    errors={409: _TOO_MANY},
     request=WatchChoice,
-    reads_body=True,
 )
 
 WATCH_DELETE = Operation(
@@ -138,11 +124,7 @@ WATCH_DELETE = Operation(
     _TAG,
     "Delete a watch",
     "Deletes the watch with its history and alerts.",
-    responses={
-        200: Response("The watch is deleted.", [json_body("watch deleted", DeletedWatch)]),
-        404: _MISSING,
-    },
-    request=NoParameters,
+    answer=json_response("The watch is deleted.", "watch deleted", DeletedWatch),
 )
 
 WATCH_RUN = Operation(
@@ -151,12 +133,8 @@ WATCH_RUN = Operation(
     _TAG,
     "Run a watch now",
     "Checks at once, for example after a change in the zone. The schedule stays the same.",
-    responses={
-        200: Response("The watch with the new results.", [json_body("watch run", WatchWithState)]),
-        404: _MISSING,
-        409: Response("A check is already running.", [json_body("watch busy", Error)]),
-    },
-    request=NoParameters,
+    answer=json_response("The watch with the new results.", "watch run", WatchWithState),
+    errors={409: json_response("A check is already running.", "watch busy", Error)},
 )
 
 WATCH_HISTORY = Operation(
@@ -165,10 +143,7 @@ WATCH_HISTORY = Operation(
     _TAG,
     "Get the history of a watch",
     f"Changes and scores, oldest first. At most the newest {MOST_CHANGES} changes are returned.",
-    responses={
-        200: Response("The history.", [json_body("watch history", WatchHistory)]),
-        404: _MISSING,
-    },
+    answer=json_response("The history.", "watch history", WatchHistory),
     request=GetWatchHistory,
 )
 
@@ -178,10 +153,7 @@ WATCH_TABLE = Operation(
     _TAG,
     "Download the history of a watch",
     "The history as CSV: a row for each change, and for each factor of a score.",
-    responses={
-        200: Response("The table.", [Body(media_type="text/csv")], DOWNLOAD),
-        404: _MISSING,
-    },
+    answer=Response("The table.", [Body(media_type="text/csv")], DOWNLOAD),
     request=GetWatchHistory,
 )
 
@@ -191,11 +163,7 @@ ALERT_ACKNOWLEDGE = Operation(
     _TAG,
     "Acknowledge an alert",
     "No further alert is sent for the problem, except for its end.",
-    responses={
-        200: Response("The alert.", [json_body("alert acknowledged", WatchAlert)]),
-        404: not_found("alert"),
-    },
-    request=NoParameters,
+    answer=json_response("The alert.", "alert acknowledged", WatchAlert),
 )
 
 

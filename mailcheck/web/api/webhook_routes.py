@@ -20,25 +20,24 @@ from mailcheck.api.inbox.webhooks import (
     render_webhook,
     render_webhooks,
 )
-from mailcheck.api.openapi.operations import Link, Operation, Response, json_body
+from mailcheck.api.openapi.operations import Link, Operation, json_response
 from mailcheck.api.requests.inbox import WebhookReplay, WebhookTest, WebhookToCreate
 from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.identifiers import MessageId
 from mailcheck.core.rights import Scope
 from mailcheck.core.webhooks import DELIVERIES_KEPT, MOST_WEBHOOKS, EventKind
 from mailcheck.operations.inbox.webhooks.manage_webhooks import ManageWebhooks
-from mailcheck.web.api.calls import Route, make_route, not_found
+from mailcheck.web.api.calls import Route, make_route
 from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call
 from mailcheck.web.site.replies import Reply, json_reply
 
 _TAG = "Webhooks"
 
-_MISSING = not_found("webhook")
-
-_ENDED = Response(
+_ENDED = json_response(
     "The receiver has ended the webhook with 410: delete it and create a new one.",
-    [json_body("webhook ended", Error)],
+    "webhook ended",
+    Error,
 )
 
 _LINKS = {
@@ -55,19 +54,15 @@ WEBHOOK_CREATE = Operation(
     "Messages are sent in order, at least once, and signed according to Standard Webhooks. "
     "Redirects are not followed. Private addresses are allowed only if the operator permits them. "
     "A delivery without a 2xx response is retried for a day and delays later messages.",
-    responses={
-        200: Response(
-            "The webhook, with its secret.",
-            [json_body("webhook made", WebhookWithSecret)],
-            links=_LINKS,
-        ),
-        409: Response(
-            f"The account has {MOST_WEBHOOKS} webhooks, the maximum.",
-            [json_body("too many webhooks", Error)],
-        ),
+    answer=json_response(
+        "The webhook, with its secret.", "webhook made", WebhookWithSecret, links=_LINKS
+    ),
+    errors={
+        409: json_response(
+            f"The account has {MOST_WEBHOOKS} webhooks, the maximum.", "too many webhooks", Error
+        )
     },
     request=WebhookToCreate,
-    reads_body=True,
 )
 
 WEBHOOKS_LIST = Operation(
@@ -76,8 +71,7 @@ WEBHOOKS_LIST = Operation(
     _TAG,
     "List the webhooks",
     "The webhooks with their state.",
-    responses={200: Response("The webhooks.", [json_body("webhooks", Webhooks)])},
-    request=NoParameters,
+    answer=json_response("The webhooks.", "webhooks", Webhooks),
 )
 
 WEBHOOK_SHOW = Operation(
@@ -87,11 +81,7 @@ WEBHOOK_SHOW = Operation(
     "Get a webhook",
     f"Returns the webhook with its last {DELIVERIES_KEPT} delivery attempts. Only the status "
     "of each response is stored.",
-    responses={
-        200: Response("The webhook.", [json_body("webhook", ShownWebhookShape)]),
-        404: _MISSING,
-    },
-    request=NoParameters,
+    answer=json_response("The webhook.", "webhook", ShownWebhookShape),
 )
 
 WEBHOOK_DELETE = Operation(
@@ -100,11 +90,7 @@ WEBHOOK_DELETE = Operation(
     _TAG,
     "Delete a webhook",
     "Stops all deliveries to it.",
-    responses={
-        200: Response("The webhook is deleted.", [json_body("webhook deleted", DeletedWebhook)]),
-        404: _MISSING,
-    },
-    request=NoParameters,
+    answer=json_response("The webhook is deleted.", "webhook deleted", DeletedWebhook),
 )
 
 WEBHOOK_ROTATE = Operation(
@@ -113,13 +99,7 @@ WEBHOOK_ROTATE = Operation(
     _TAG,
     "Create a new secret for a webhook",
     "For a day, deliveries are signed with both secrets, so that the receiver can switch.",
-    responses={
-        200: Response(
-            "The webhook, with its new secret.", [json_body("webhook rotated", RotatedWebhook)]
-        ),
-        404: _MISSING,
-    },
-    request=NoParameters,
+    answer=json_response("The webhook, with its new secret.", "webhook rotated", RotatedWebhook),
 )
 
 WEBHOOK_TEST = Operation(
@@ -129,10 +109,7 @@ WEBHOOK_TEST = Operation(
     "Send a test message",
     "Sends a signed sample, or a stored message, at once, in any state of the webhook, without "
     "changing it. A webhook with the format of a provider gets the requested event.",
-    responses={
-        200: Response("The result.", [json_body("webhook test", WebhookAttempt)]),
-        404: _MISSING,
-    },
+    answer=json_response("The result.", "webhook test", WebhookAttempt),
     request=WebhookTest,
 )
 
@@ -143,13 +120,9 @@ WEBHOOK_REPLAY = Operation(
     "Repeat deliveries",
     "Delivers all matching messages after a cursor again, with the same webhook-id. A cursor after "
     "the current position skips messages. A paused webhook is resumed.",
-    responses={
-        200: Response("The webhook.", [json_body("webhook replayed", Webhook)]),
-        404: _MISSING,
-        409: _ENDED,
-    },
+    answer=json_response("The webhook.", "webhook replayed", Webhook),
+    errors={409: _ENDED},
     request=WebhookReplay,
-    reads_body=True,
 )
 
 WEBHOOK_RESUME = Operation(
@@ -158,12 +131,8 @@ WEBHOOK_RESUME = Operation(
     _TAG,
     "Resume a webhook",
     "Retries a failing or paused webhook at once, from its current position.",
-    responses={
-        200: Response("The webhook.", [json_body("webhook resumed", Webhook)]),
-        404: _MISSING,
-        409: _ENDED,
-    },
-    request=NoParameters,
+    answer=json_response("The webhook.", "webhook resumed", Webhook),
+    errors={409: _ENDED},
 )
 
 
