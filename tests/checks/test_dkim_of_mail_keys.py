@@ -72,7 +72,7 @@ def test_broken_records_are_told_apart(
     published = {"TXT": [records]} if isinstance(records, str) else records
     zone = MemoryZone({RSA.key_name: published} if published else {})
     signature = verify_only_signature(RSA.sign(MAIL), zone)
-    assert signature.fault is SignatureFault(fault)
+    assert signature.fault is SignatureFault(f"dkim.{fault}")
     assert signature.result is RESULTS.get(fault, AuthResult.PERMERROR)
     assert words in signature.explanation
     assert RSA.key_name in signature.explanation

@@ -71,25 +71,25 @@ def look_up_key(name: str, answers: Answers) -> SignatureKey:
 
 
 class SignatureFault(Enum):
-    """Why a signature does not pass."""
+    """Why a signature does not pass. The values are the ids of the findings."""
 
-    MALFORMED = "malformed"
-    KEY_UNDETERMINED = "key-undetermined"
-    NO_KEY = "no-key"
-    NO_KEY_RECORD = "no-key-record"
-    SEVERAL_KEYS = "several-keys"
-    KEY_REVOKED = "key-revoked"
-    KEY_BROKEN = "key-broken"
-    KEY_TOO_SHORT = "key-too-short"
-    KEY_OF_OTHER_TYPE = "key-of-other-type"
-    OTHER_IDENTITY = "other-identity"
+    MALFORMED = "dkim.malformed"
+    KEY_UNDETERMINED = "dkim.key-undetermined"
+    NO_KEY = "dkim.no-key"
+    NO_KEY_RECORD = "dkim.no-key-record"
+    SEVERAL_KEYS = "dkim.several-keys"
+    KEY_REVOKED = "dkim.key-revoked"
+    KEY_BROKEN = "dkim.key-broken"
+    KEY_TOO_SHORT = "dkim.key-too-short"
+    KEY_OF_OTHER_TYPE = "dkim.key-of-other-type"
+    OTHER_IDENTITY = "dkim.other-identity"
     """The key has ``t=s``, which forbids an ``i=`` below ``d=``."""
-    SHA1 = "sha1"
-    EXPIRED = "expired"
-    FROM_THE_FUTURE = "from-the-future"
-    BODY_CUT = "body-cut"
-    BODY_CHANGED = "body-changed"
-    HEADER_CHANGED = "header-changed"
+    SHA1 = "dkim.sha1"
+    EXPIRED = "dkim.expired"
+    FROM_THE_FUTURE = "dkim.from-the-future"
+    BODY_CUT = "dkim.body-cut"
+    BODY_CHANGED = "dkim.body-changed"
+    HEADER_CHANGED = "dkim.header-changed"
 
 
 class SignatureOfMail(Struct, frozen=True):
@@ -145,25 +145,6 @@ class DkimOfMail(Struct, frozen=True):
 _AGAIN = "Check the test again in a minute."
 
 _SIGNER = "your mail server, or the provider that sends for you,"
-
-_IDS = {
-    SignatureFault.MALFORMED: "dkim.malformed",
-    SignatureFault.KEY_UNDETERMINED: "dkim.key-undetermined",
-    SignatureFault.NO_KEY: "dkim.no-key",
-    SignatureFault.NO_KEY_RECORD: "dkim.no-key-record",
-    SignatureFault.SEVERAL_KEYS: "dkim.several-keys",
-    SignatureFault.KEY_REVOKED: "dkim.key-revoked",
-    SignatureFault.KEY_BROKEN: "dkim.key-broken",
-    SignatureFault.KEY_TOO_SHORT: "dkim.key-too-short",
-    SignatureFault.KEY_OF_OTHER_TYPE: "dkim.key-of-other-type",
-    SignatureFault.OTHER_IDENTITY: "dkim.other-identity",
-    SignatureFault.SHA1: "dkim.sha1",
-    SignatureFault.EXPIRED: "dkim.expired",
-    SignatureFault.FROM_THE_FUTURE: "dkim.from-the-future",
-    SignatureFault.BODY_CUT: "dkim.body-cut",
-    SignatureFault.BODY_CHANGED: "dkim.body-changed",
-    SignatureFault.HEADER_CHANGED: "dkim.header-changed",
-}
 
 _FIXES = {
     # Advice with the key or the signer; the advice for other faults is in the table of findings.
@@ -325,4 +306,4 @@ def _describe_fault(
             )
     if fix is not None:
         fix = fix.replace("{name}", name).replace("{signer}", _SIGNER)
-    return make_finding(_IDS[fault], signature.explanation, fix, severity=severity)
+    return make_finding(fault.value, signature.explanation, fix, severity=severity)
