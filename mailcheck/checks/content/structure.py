@@ -47,14 +47,14 @@ class Entity(Struct, frozen=True):
     """
 
     content_type: str
-    parameters: Mapping[str, str]
-    disposition: str
-    filename: str
-    encoding: str
-    content_id: str | None
     body: tuple[int, int]
-    parts: "tuple[Entity, ...]"
     start: int = 0
+    parameters: Mapping[str, str] = {}
+    disposition: str = ""
+    filename: str = ""
+    encoding: str = ""
+    content_id: str | None = None
+    parts: "tuple[Entity, ...]" = ()
 
     def leaves(self) -> "Iterator[Entity]":
         """Yield the parts that have no parts, in order. Attached mails are leaves."""
@@ -65,21 +65,6 @@ class Entity(Struct, frozen=True):
 
 
 _NO_BOUNDARY = "the boundary of a {} part does not occur in it"
-
-
-def _empty_text(position: int) -> Entity:
-    """Return the part of a multipart without parts, which must have one (RFC 2046 5.1)."""
-    return Entity(
-        _DEFAULT_TYPE,
-        {},
-        "",
-        "",
-        "",
-        content_id=None,
-        body=(position, position),
-        parts=(),
-        start=position,
-    )
 
 
 def _compile_delimiter(delimiter: bytes) -> re.Pattern[bytes]:
@@ -160,15 +145,12 @@ class _Scan(Struct):
             file = slice(match.start() + 1, match.end())
             parts.append(replace(text, body=(position, file.start)))
             part = Entity(
-                content_type="application/octet-stream",
-                parameters={},
+                "application/octet-stream",
+                (file.start, file.stop),
+                file.start,
                 disposition="attachment",
                 filename=decode_header_bytes(match[1].strip(), text.parameters.get("charset", "")),
                 encoding="x-uuencode",
-                content_id=None,
-                body=(file.start, file.stop),
-                parts=(),
-                start=file.start,
             )
             parts.append(part)
             position = file.stop
@@ -215,7 +197,8 @@ class _Scan(Struct):
                 return self._read_parts(content_type, guessed, body, depth)
             if self._is_closed(delimiter, body):
                 self.problems.append(f"a {content_type} part has no parts")
-                return (_empty_text(body[1]),)
+                # A multipart must have a part (RFC 2046 5.1).
+                return (Entity(_DEFAULT_TYPE, (body[1], body[1]), body[1]),)
             self.problems.append(_NO_BOUNDARY.format(content_type))
             return None
         return tuple(parts)

@@ -31,22 +31,8 @@ def read_identities(head: bytes) -> Identities:
 
 def unreadable_identities(signatures: int) -> Identities:
     """Return placeholders for a header that could not be read in time."""
-
-    def unread(index: int) -> SignatureHeader:
-        return SignatureHeader(
-            index=index,
-            signing_domain="",
-            selector="",
-            agent_id="",
-            algorithm="",
-            signed_fields=(),
-            canonicalization="",
-            body_length=None,
-            signed_at=None,
-            expires_at=None,
-        )
-
-    return Identities((), tuple(map(unread, range(signatures))), is_read=False)
+    unread = tuple(SignatureHeader(index, "", "") for index in range(signatures))
+    return Identities((), unread, is_read=False)
 
 
 def header_of(raw_message: bytes) -> bytes:
