@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -133,7 +133,7 @@ FAULTY: dict[str, bytes] = {
 }
 """A mail for each finding that follows from its bytes alone."""
 
-OTHERS: dict[str, Callable[[], Sequence[ChargedFinding]]] = {
+OTHERS: dict[str, Callable[[], Iterable[ChargedFinding]]] = {
     "unsubscribe.undetermined": lambda: judge_unsubscribe(read_mail(make_mail()), None),
     "transport.no-tls": lambda: judge_transport(None, is_extended=True, tls_was_offered=True),
     "transport.tls-not-offered": lambda: judge_transport(
@@ -157,7 +157,7 @@ def test_a_faultless_mail_has_no_findings() -> None:
     """A mail that meets all rules and was sent with TLS has no findings."""
     assert ids(judge(make_mail())) == []
     transport = judge_transport(TLS, is_extended=True, transcript=TRANSCRIPT, tls_was_offered=True)
-    assert transport == ()
+    assert list(transport) == []
 
 
 @rows(*FAULTY)
@@ -283,7 +283,7 @@ def test_undetermined_findings_are_marked() -> None:
 def test_utf8_in_the_header_is_right_with_smtputf8() -> None:
     """UTF-8 that RFC 6532 allows is valid in a mail sent with SMTPUTF8."""
     facts = read_mail(make_mail(Subject="Grüße"))
-    assert judge_headers(facts, NOW, is_smtputf8=True) == ()
+    assert list(judge_headers(facts, NOW, is_smtputf8=True)) == []
     assert is_smtputf8(("C: MAIL FROM:<a@b> SIZE=1", "C: mail from:<a@b> smtputf8 SIZE=1"))
     assert not is_smtputf8(("C: MAIL FROM:<SMTPUTF8@b> SIZE=1",))
     assert not is_smtputf8(())
@@ -293,11 +293,11 @@ def test_utf8_in_the_header_is_right_with_smtputf8() -> None:
 def test_a_date_is_compared_with_the_time_of_receipt(received_at: int, is_found: bool) -> None:
     """The limits are two hours in the future and one day in the past."""
     found = judge_headers(read_mail(make_mail()), Instant(received_at))
-    assert bool(found) is is_found
+    assert any(found) is is_found
 
 
 def test_good_ciphers_are_not_called_weak() -> None:
     """Usual ciphers of TLS 1.2 and 1.3 pass."""
     for cipher in ("ECDHE-RSA-AES128-GCM-SHA256", "TLS_CHACHA20_POLY1305_SHA256", "AES256-SHA"):
         tls = TlsFacts("TLSv1.2", cipher)
-        assert judge_transport(tls, is_extended=True, tls_was_offered=True) == ()
+        assert list(judge_transport(tls, is_extended=True, tls_was_offered=True)) == []

@@ -47,11 +47,8 @@ def was_starttls_offered(transcript: tuple[str, ...]) -> bool | None:
     """Return whether our server offered STARTTLS; `None` without a transcript."""
     if not transcript:
         return None
-    return any(line[:7] in ("S: 250-", "S: 250 ") and _keyword(line) for line in transcript)
-
-
-def _keyword(line: str) -> bool:
-    return line[7:].strip().upper() == "STARTTLS"
+    offers = [line[7:].strip() for line in transcript if line[:7] in ("S: 250-", "S: 250 ")]
+    return "STARTTLS" in map(str.upper, offers)
 
 
 def signed_fields(dkim: DkimOfMail) -> Set[str] | None:
@@ -238,28 +235,13 @@ def judge_transport(
     is_extended: bool,
     transcript: Sequence[str] = (),
     tls_was_offered: bool,
-) -> tuple[ChargedFinding, ...]:
+) -> Iterator[ChargedFinding]:
     """Judge the SMTP session that delivered the mail.
 
     :param is_extended: whether the client greeted with EHLO.
     :param transcript: lines ``C: ...`` and ``S: ...``; empty if it was not kept.
     :param tls_was_offered: whether our server offered STARTTLS to this client.
     """
-    return (
-        *_judge_tls(tls, is_extended=is_extended, tls_was_offered=tls_was_offered),
-        *_judge_conversation(is_extended=is_extended, transcript=transcript),
-    )
-
-
-def is_smtputf8(transcript: Sequence[str]) -> bool:
-    """Return whether the client requested SMTPUTF8 in its last MAIL command (RFC 6531 3.4)."""
-    commands = [line.upper() for line in transcript if line[:13].upper() == "C: MAIL FROM:"]
-    return bool(commands) and "SMTPUTF8" in commands[-1].rpartition(">")[2].split()
-
-
-def _judge_tls(
-    tls: TlsFacts | None, *, is_extended: bool, tls_was_offered: bool
-) -> Iterator[ChargedFinding]:
     if tls is None and tls_was_offered:
         how = "" if is_extended else ", because the sender greeted with HELO"
         yield charge("transport.no-tls", how=how)
@@ -269,13 +251,14 @@ def _judge_tls(
         yield charge("transport.old-tls", version=tls.version)
     if tls is not None and any(name in tls.cipher.upper() for name in WEAK_CIPHERS):
         yield charge("transport.weak-cipher", cipher=enumerate_some((tls.cipher,)))
-
-
-def _judge_conversation(
-    *, is_extended: bool, transcript: Sequence[str]
-) -> Iterator[ChargedFinding]:
     if not is_extended:
         yield charge("transport.helo")
     refused = [line[3:] for line in transcript if line[:4] == "S: 5" and line[4:6].isdigit()]
     if refused:
         yield charge("transport.refused-commands", refused=enumerate_some(refused))
+
+
+def is_smtputf8(transcript: Sequence[str]) -> bool:
+    """Return whether the client requested SMTPUTF8 in its last MAIL command (RFC 6531 3.4)."""
+    commands = [line.upper() for line in transcript if line[:13].upper() == "C: MAIL FROM:"]
+    return bool(commands) and "SMTPUTF8" in commands[-1].rpartition(">")[2].split()

@@ -108,15 +108,29 @@ LARGE_MAIL = 10 * 1024 * 1024
 """Octets from which many servers reject a mail; Postfix's default limit is 10 MB."""
 
 
-def judge_content(facts: MailFacts) -> tuple[ChargedFinding, ...]:
-    """Return the findings about the parts of a mail and its HTML."""
-    return (
-        *_judge_text(facts),
-        *_judge_structure(facts),
-        *_judge_sizes(facts),
-        *(judge_html(facts.html) if facts.html is not None else ()),
-        *_judge_placeholders(facts),
-    )
+def judge_content(facts: MailFacts) -> Iterator[ChargedFinding]:
+    """Yield the findings about the parts of a mail and its HTML."""
+    yield from _judge_text(facts)
+    if facts.is_html_first:
+        yield charge("content.html-first")
+    if facts.problems:
+        yield charge("content.broken-structure", problems=enumerate_some(facts.problems))
+    if facts.risky_attachments:
+        yield charge(
+            "content.risky-attachment", risky_attachments=enumerate_some(facts.risky_attachments)
+        )
+    if facts.long_lines:
+        yield charge(
+            "content.long-lines",
+            lines=count_of(facts.long_lines, "line"),
+            longest_line=facts.longest_line,
+        )
+    if facts.size > LARGE_MAIL:
+        yield charge("content.large", mebibytes=facts.size // 1024 // 1024)
+    if facts.html is not None:
+        yield from judge_html(facts.html)
+    if facts.placeholders:
+        yield charge("content.placeholder", placeholders=enumerate_some(facts.placeholders))
 
 
 def _judge_text(facts: MailFacts) -> Iterator[ChargedFinding]:
@@ -130,30 +144,3 @@ def _judge_text(facts: MailFacts) -> Iterator[ChargedFinding]:
         yield charge("content.empty-text")
     elif facts.overlap is not None and facts.overlap < MIN_OVERLAP:
         yield charge("content.text-differs", overlap=facts.overlap)
-
-
-def _judge_structure(facts: MailFacts) -> Iterator[ChargedFinding]:
-    if facts.is_html_first:
-        yield charge("content.html-first")
-    if facts.problems:
-        yield charge("content.broken-structure", problems=enumerate_some(facts.problems))
-    if facts.risky_attachments:
-        yield charge(
-            "content.risky-attachment", risky_attachments=enumerate_some(facts.risky_attachments)
-        )
-
-
-def _judge_sizes(facts: MailFacts) -> Iterator[ChargedFinding]:
-    if facts.long_lines:
-        yield charge(
-            "content.long-lines",
-            lines=count_of(facts.long_lines, "line"),
-            longest_line=facts.longest_line,
-        )
-    if facts.size > LARGE_MAIL:
-        yield charge("content.large", mebibytes=facts.size // 1024 // 1024)
-
-
-def _judge_placeholders(facts: MailFacts) -> Iterator[ChargedFinding]:
-    if facts.placeholders:
-        yield charge("content.placeholder", placeholders=enumerate_some(facts.placeholders))

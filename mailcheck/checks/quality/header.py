@@ -197,21 +197,10 @@ _NO_REPLY = re.compile(r"(?:do-?not|no)[._-]?reply", re.IGNORECASE)
 
 def judge_author(facts: MailFacts) -> Iterator[ChargedFinding]:
     """Yield findings about From, Sender and Reply-To."""
-    yield from _judge_presence(facts)
-    yield from _judge_number(facts)
-    for author in facts.authors:
-        yield from _judge_name(author)
-    yield from _judge_replies(facts)
-
-
-def _judge_presence(facts: MailFacts) -> Iterator[ChargedFinding]:
     if not facts.author_fields:
         yield charge("headers.from-missing")
     elif not facts.author_domains:
         yield charge("headers.from-unreadable")
-
-
-def _judge_number(facts: MailFacts) -> Iterator[ChargedFinding]:
     if facts.author_fields > 1:
         yield charge("headers.from-repeated", author_fields=facts.author_fields)
     elif len(facts.author_domains) > 1:
@@ -220,6 +209,14 @@ def _judge_number(facts: MailFacts) -> Iterator[ChargedFinding]:
         )
     elif len(facts.authors) > 1 and not facts.sender_address:
         yield charge("headers.sender-missing")
+    for author in facts.authors:
+        yield from _judge_name(author)
+    domain = normalize_host(facts.reply_to_address.rpartition("@")[2])
+    if domain and is_freemail(domain) and domain not in facts.author_domains:
+        yield charge("headers.reply-to-freemail", domain=domain)
+    local_part = facts.author_address.rpartition("@")[0]
+    if _NO_REPLY.search(local_part) and not facts.reply_to_address:
+        yield charge("headers.no-reply")
 
 
 def _judge_name(author: Author) -> Iterator[ChargedFinding]:
@@ -227,15 +224,6 @@ def _judge_name(author: Author) -> Iterator[ChargedFinding]:
     shown = normalize_host(match[1]) if match else ""
     if shown and author.domain and registrable_domain(shown) != registrable_domain(author.domain):
         yield charge("headers.name-shows-address", shown=quote(shown), domain=quote(author.domain))
-
-
-def _judge_replies(facts: MailFacts) -> Iterator[ChargedFinding]:
-    domain = normalize_host(facts.reply_to_address.rpartition("@")[2])
-    if domain and is_freemail(domain) and domain not in facts.author_domains:
-        yield charge("headers.reply-to-freemail", domain=domain)
-    local_part = facts.author_address.rpartition("@")[0]
-    if _NO_REPLY.search(local_part) and not facts.reply_to_address:
-        yield charge("headers.no-reply")
 
 
 MIN_CAPITALS = 8
@@ -265,10 +253,6 @@ def judge_subject(facts: MailFacts) -> Iterator[ChargedFinding]:
     is_answer = facts.has_field("in-reply-to") or facts.has_field("references")
     if _REPLY.match(subject) and not is_answer:
         yield charge("headers.fake-reply", subject=quote(subject))
-    yield from _judge_style(subject)
-
-
-def _judge_style(subject: str) -> Iterator[ChargedFinding]:
     letters = [letter for letter in subject if letter.lower() != letter.upper()]
     if len(letters) >= MIN_CAPITALS and all(map(str.isupper, letters)):
         yield charge("headers.subject-capitals")
@@ -294,20 +278,29 @@ LARGE_HEADER = 64 * 1024
 
 def judge_headers(
     facts: MailFacts, received_at: Instant, *, is_smtputf8: bool = False
-) -> tuple[ChargedFinding, ...]:
-    """Return the findings about the header of a mail that arrived at ``received_at``.
+) -> Iterator[ChargedFinding]:
+    """Yield the findings about the header of a mail that arrived at ``received_at``.
 
     :param is_smtputf8: whether the mail was sent with SMTPUTF8 (RFC 6531), so that its header may
         contain UTF-8.
     """
-    return (
-        *judge_author(facts),
-        *_judge_date(facts, received_at),
-        *_judge_message_id(facts),
-        *judge_subject(facts),
-        *_judge_fields(facts),
-        *_judge_octets(facts, is_smtputf8),
-    )
+    yield from judge_author(facts)
+    yield from _judge_date(facts, received_at)
+    yield from _judge_message_id(facts)
+    yield from judge_subject(facts)
+    repeated = [name for name in facts.repeated_fields if name != "from"]
+    if repeated:
+        yield charge("headers.repeated", repeated=enumerate_some(repeated))
+    if not (facts.has_field("to") or facts.has_field("cc")):
+        yield charge("headers.to-missing")
+    if facts.has_field("content-type") and not facts.has_field("mime-version"):
+        yield charge("headers.mime-version-missing")
+    if facts.has_field("return-path"):
+        yield charge("headers.return-path")
+    if facts.raw_8bit_fields and not is_smtputf8:
+        yield charge("headers.raw-8bit", raw_8bit_fields=enumerate_some(facts.raw_8bit_fields))
+    if facts.header_size > LARGE_HEADER:
+        yield charge("headers.large", kibibytes=facts.header_size // 1024)
 
 
 def _judge_date(facts: MailFacts, received_at: Instant) -> Iterator[ChargedFinding]:
@@ -322,8 +315,7 @@ def _judge_date(facts: MailFacts, received_at: Instant) -> Iterator[ChargedFindi
     if date.instant is not None and date.instant - received_at > FUTURE:
         yield charge("headers.date-future", text=quote(date.text))
     if date.instant is not None and received_at - date.instant > PAST:
-        shown = quote(date.text)
-        yield charge("headers.date-old", shown=shown)
+        yield charge("headers.date-old", shown=quote(date.text))
 
 
 def _judge_message_id(facts: MailFacts) -> Iterator[ChargedFinding]:
@@ -334,22 +326,3 @@ def _judge_message_id(facts: MailFacts) -> Iterator[ChargedFinding]:
         yield charge("headers.message-id-malformed", text=quote(found.text))
     elif not found.domain.startswith("[") and is_local_name(found.domain):
         yield charge("headers.message-id-local", domain=quote(found.domain))
-
-
-def _judge_fields(facts: MailFacts) -> Iterator[ChargedFinding]:
-    repeated = [name for name in facts.repeated_fields if name != "from"]
-    if repeated:
-        yield charge("headers.repeated", repeated=enumerate_some(repeated))
-    if not (facts.has_field("to") or facts.has_field("cc")):
-        yield charge("headers.to-missing")
-    if facts.has_field("content-type") and not facts.has_field("mime-version"):
-        yield charge("headers.mime-version-missing")
-    if facts.has_field("return-path"):
-        yield charge("headers.return-path")
-
-
-def _judge_octets(facts: MailFacts, is_smtputf8: bool) -> Iterator[ChargedFinding]:
-    if facts.raw_8bit_fields and not is_smtputf8:
-        yield charge("headers.raw-8bit", raw_8bit_fields=enumerate_some(facts.raw_8bit_fields))
-    if facts.header_size > LARGE_HEADER:
-        yield charge("headers.large", kibibytes=facts.header_size // 1024)

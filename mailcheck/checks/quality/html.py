@@ -24,21 +24,10 @@ screen-reader label."""
 
 def judge_html(html: HtmlFacts) -> Iterator[ChargedFinding]:
     """Yield findings about the HTML."""
-    yield from _judge_size(html)
-    yield from _judge_images(html)
-    yield from _judge_image_sources(html)
-    yield from _judge_removed_elements(html)
-    yield from _judge_markup(html)
-
-
-def _judge_size(html: HtmlFacts) -> Iterator[ChargedFinding]:
     if html.size > CLIPPED_SIZE:
         yield charge("content.clipped", kibibytes=html.size // 1024)
     if html.is_base64:
         yield charge("content.base64-html")
-
-
-def _judge_images(html: HtmlFacts) -> Iterator[ChargedFinding]:
     if html.images_without_alt:
         yield charge(
             "content.images-without-alt",
@@ -52,16 +41,14 @@ def _judge_images(html: HtmlFacts) -> Iterator[ChargedFinding]:
             images=count_of(html.image_count, "image"),
             characters=count_of(html.visible_length, "character"),
         )
-
-
-def _judge_image_sources(html: HtmlFacts) -> Iterator[ChargedFinding]:
     if html.insecure_images:
         yield charge("content.insecure-images", images=count_of(html.insecure_images, "image"))
     if html.inline_data_images:
         yield charge("content.data-images", images=count_of(html.inline_data_images, "image"))
+    yield from _judge_elements(html)
 
 
-def _judge_removed_elements(html: HtmlFacts) -> Iterator[ChargedFinding]:
+def _judge_elements(html: HtmlFacts) -> Iterator[ChargedFinding]:
     if html.active_elements or html.event_handlers:
         names = html.active_elements or ("on... attributes",)
         yield charge("content.active", names=enumerate_some(names))
@@ -69,9 +56,6 @@ def _judge_removed_elements(html: HtmlFacts) -> Iterator[ChargedFinding]:
         yield charge("content.form")
     if html.external_styles:
         yield charge("content.external-styles")
-
-
-def _judge_markup(html: HtmlFacts) -> Iterator[ChargedFinding]:
     if html.hidden_length > HIDDEN_LETTERS:
         yield charge(
             "content.hidden-text",

@@ -8,13 +8,9 @@ from mailcheck.checks.quality.wording import count_of, enumerate_some, quote
 from mailcheck.checks.weights import charge
 
 
-def judge_links(facts: MailFacts) -> tuple[ChargedFinding, ...]:
-    """Return the findings about the links of a mail; no link is requested."""
+def judge_links(facts: MailFacts) -> Iterator[ChargedFinding]:
+    """Yield the findings about the links of a mail; no link is requested."""
     links = facts.link_facts
-    return (*_judge_deceit(links), *_judge_hosts(links), *_judge_form(links))
-
-
-def _judge_deceit(links: LinkFacts) -> Iterator[ChargedFinding]:
     if links.disguised:
         pairs = [f"{shown} leads to {actual}" for shown, actual in links.disguised]
         yield charge("links.disguised", pairs=enumerate_some(pairs))
@@ -26,15 +22,13 @@ def _judge_deceit(links: LinkFacts) -> Iterator[ChargedFinding]:
         yield charge("links.punycode", punycode_hosts=quote(links.punycode_hosts[0]))
     if links.with_user:
         yield charge("links.user-in-url", with_user=quote(links.with_user[0]))
-
-
-def _judge_hosts(links: LinkFacts) -> Iterator[ChargedFinding]:
     if links.shortened:
         yield charge("links.shortened", shortened=enumerate_some(links.shortened))
     if links.address_hosts:
         yield charge("links.ip-address", address_hosts=enumerate_some(links.address_hosts))
     if links.with_port:
         yield charge("links.port", with_port=quote(links.with_port[0]))
+    yield from _judge_form(links)
 
 
 def _judge_form(links: LinkFacts) -> Iterator[ChargedFinding]:

@@ -219,20 +219,12 @@ def _judge(rule: ReplyRule, requirement: str, evidence: Evidence) -> JudgedRule:
 
 def _fill_in(reply: Reply | None, evidence: Evidence) -> Reply | None:
     """Return a reply with the mail's values."""
-    if reply is None:
-        return None
-    return replace(reply, text=fill_in(reply.text, evidence))
+    return None if reply is None else replace(reply, text=fill_in(reply.text, evidence))
 
 
 def fill_in(text: str, evidence: Evidence) -> str:
     """Return a text of the table with the mail's values instead of the names in braces."""
-    values = {
-        "{author}": evidence.author_domain,
-        "{ip}": evidence.client_ip,
-    }
-    for name, value in values.items():
-        text = text.replace(name, value)
-    return text
+    return text.replace("{author}", evidence.author_domain).replace("{ip}", evidence.client_ip)
 
 
 @cache

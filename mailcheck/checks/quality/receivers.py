@@ -199,12 +199,8 @@ def _key_is_long_enough(evidence: Evidence) -> RuleResult:
     return RuleResult.UNDETERMINED if is_unknown else RuleResult.NOT_APPLICABLE
 
 
-def _gmail_is_genuine(evidence: Evidence) -> RuleResult:
-    return _result(evidence.any_aligned) if evidence.claims_gmail else RuleResult.NOT_APPLICABLE
-
-
-def _freemail_is_genuine(evidence: Evidence) -> RuleResult:
-    return _result(evidence.any_aligned) if evidence.claims_freemail else RuleResult.NOT_APPLICABLE
+def _result_if(applies: bool, claim: bool | None) -> RuleResult:
+    return _result(claim) if applies else RuleResult.NOT_APPLICABLE
 
 
 def _negated(claim: bool | None) -> RuleResult:
@@ -215,16 +211,6 @@ def _has_no(problem: FormatProblem) -> Callable[[Evidence], RuleResult]:
     return lambda evidence: _result(problem not in evidence.format_problems)
 
 
-def _of_sender(claim: bool | None, evidence: Evidence) -> RuleResult:
-    return _result(claim) if evidence.has_sender else RuleResult.NOT_APPLICABLE
-
-
-def _author_exists(evidence: Evidence) -> RuleResult:
-    if not evidence.author_domain:
-        return RuleResult.NOT_APPLICABLE
-    return _result(evidence.author_exists)
-
-
 def _is_not_on_spamhaus(evidence: Evidence) -> RuleResult:
     if evidence.is_listed or evidence.is_dynamic:
         return RuleResult.NOT_MET
@@ -232,22 +218,9 @@ def _is_not_on_spamhaus(evidence: Evidence) -> RuleResult:
     return RuleResult.UNDETERMINED if is_unknown else RuleResult.MET
 
 
-def _one_click_works(evidence: Evidence) -> RuleResult:
-    return (
-        _result(evidence.has_one_click) if evidence.is_bulk_looking else RuleResult.NOT_APPLICABLE
-    )
-
-
-def _link_is_visible(evidence: Evidence) -> RuleResult:
-    if not evidence.is_bulk_looking:
-        return RuleResult.NOT_APPLICABLE
-    return _result(evidence.has_unsubscribe_link)
-
-
 def _can_be_unsubscribed(evidence: Evidence) -> RuleResult:
-    if not evidence.is_bulk_looking:
-        return RuleResult.NOT_APPLICABLE
-    return _result(evidence.has_unsubscribe_link or evidence.has_list_unsubscribe)
+    has_way = evidence.has_unsubscribe_link or evidence.has_list_unsubscribe
+    return _result_if(evidence.is_bulk_looking, has_way)
 
 
 QUESTIONS: Mapping[str, Callable[[Evidence], RuleResult]] = MappingProxyType(
@@ -261,11 +234,19 @@ QUESTIONS: Mapping[str, Callable[[Evidence], RuleResult]] = MappingProxyType(
         "tls was used": lambda evidence: _result(evidence.tls_used),
         "key has 1024 bits": _key_is_long_enough,
         "format is valid": lambda evidence: _result(evidence.is_format_valid),
-        "gmail address is genuine": _gmail_is_genuine,
-        "freemail address is genuine": _freemail_is_genuine,
+        "gmail address is genuine": lambda evidence: _result_if(
+            evidence.claims_gmail, evidence.any_aligned
+        ),
+        "freemail address is genuine": lambda evidence: _result_if(
+            evidence.claims_freemail, evidence.any_aligned
+        ),
         "author can receive replies": lambda evidence: _result(evidence.can_receive_replies),
-        "one-click works": _one_click_works,
-        "unsubscribe link is visible": _link_is_visible,
+        "one-click works": lambda evidence: _result_if(
+            evidence.is_bulk_looking, evidence.has_one_click
+        ),
+        "unsubscribe link is visible": lambda evidence: _result_if(
+            evidence.is_bulk_looking, evidence.has_unsubscribe_link
+        ),
         "some way to unsubscribe": _can_be_unsubscribed,
         "one from field": _has_no(FormatProblem.SEVERAL_FROM_FIELDS),
         "author is present": _has_no(FormatProblem.NO_AUTHOR),
@@ -284,11 +265,15 @@ QUESTIONS: Mapping[str, Callable[[Evidence], RuleResult]] = MappingProxyType(
         "address is not on spamhaus": _is_not_on_spamhaus,
         "address is not on spamhaus for abuse": lambda evidence: _negated(evidence.is_listed),
         "address is not dynamic": lambda evidence: _negated(evidence.is_dynamic),
-        "sender domain exists": lambda evidence: _of_sender(evidence.sender_exists, evidence),
-        "sender domain receives mail": lambda evidence: _of_sender(
-            evidence.sender_receives_mail, evidence
+        "sender domain exists": lambda evidence: _result_if(
+            evidence.has_sender, evidence.sender_exists
         ),
-        "author domain exists": _author_exists,
+        "sender domain receives mail": lambda evidence: _result_if(
+            evidence.has_sender, evidence.sender_receives_mail
+        ),
+        "author domain exists": lambda evidence: _result_if(
+            bool(evidence.author_domain), evidence.author_exists
+        ),
         CANNOT_BE_DETERMINED: lambda evidence: RuleResult.UNDETERMINED,
     }
 )

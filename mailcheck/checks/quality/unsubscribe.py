@@ -1,6 +1,6 @@
 """How readers can unsubscribe from a mail, and the findings about it."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from enum import Enum
 
 from msgspec import Struct
@@ -134,38 +134,19 @@ _FIXES = {
 }
 
 
-def judge_unsubscribe(
-    facts: MailFacts, signed_fields: Set[str] | None
-) -> tuple[ChargedFinding, ...]:
-    """Return the findings about unsubscribing; parameters as for `find_one_click`.
+def judge_unsubscribe(facts: MailFacts, signed_fields: Set[str] | None) -> Iterator[ChargedFinding]:
+    """Yield the findings about unsubscribing; parameters as for `find_one_click`.
 
     Mail to one person (no List-* field, no Precedence) needs no way to unsubscribe.
     """
     if not is_bulk_looking(facts):
-        return ()
+        return
     one_click = find_one_click(facts, signed_fields)
-    findings = []
     if one_click is OneClick.UNDETERMINED:
-        findings.append(_undetermined())
+        yield charge("unsubscribe.undetermined")
     elif one_click is not OneClick.WORKS:
-        findings.append(
-            charge("unsubscribe.no-one-click", fix=_FIXES[one_click], one_click=one_click.value)
-        )
+        yield charge("unsubscribe.no-one-click", fix=_FIXES[one_click], one_click=one_click.value)
     if one_click not in (OneClick.NO_FIELD, OneClick.ENCODED) and not facts.unsubscribe.uris:
-        findings.append(_no_uris(facts))
+        yield charge("unsubscribe.no-address", names=quote(", ".join(facts.bulk.list_fields)))
     if not facts.unsubscribe.body_links:
-        findings.append(_no_link())
-    return tuple(findings)
-
-
-def _undetermined() -> ChargedFinding:
-    return charge("unsubscribe.undetermined")
-
-
-def _no_uris(facts: MailFacts) -> ChargedFinding:
-    names = ", ".join(facts.bulk.list_fields)
-    return charge("unsubscribe.no-address", names=quote(names))
-
-
-def _no_link() -> ChargedFinding:
-    return charge("unsubscribe.no-link")
+        yield charge("unsubscribe.no-link")
