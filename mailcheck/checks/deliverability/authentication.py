@@ -33,6 +33,16 @@ class Origin(Struct, frozen=True):
         return None if self.problem else self.address
 
     @property
+    def explanation(self) -> str:
+        """Why the address cannot be checked, in a sentence; empty if it can."""
+        if not self.problem:
+            return ""
+        return (
+            f"The mail came from {self.client_ip or 'nowhere'} ({self.problem}), an address that"
+            " receivers on the Internet never see."
+        )
+
+    @property
     def note_for_report(self) -> str:
         """First sentence of the report; empty if the address can be checked."""
         if not self.problem:
@@ -105,12 +115,7 @@ def undetermined_authentication(
 
 def undetermined_spf(origin: Origin, sender_domain: str) -> SpfOfMail:
     """Return the SPF result if the address cannot be checked, or no time was left."""
-    why = TIMED_OUT
-    if origin.judged_address is None:
-        why = (
-            f"The mail came from {origin.client_ip or 'nowhere'} ({origin.problem}), an address"
-            " that receivers on the Internet never see."
-        )
+    why = origin.explanation or TIMED_OUT
 
     def identity(which: SpfIdentity, domain: str) -> SpfOfIdentity:
         return SpfOfIdentity(which, domain, AuthResult.TEMPERROR, None, "", explanation=why)

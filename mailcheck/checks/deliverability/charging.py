@@ -24,7 +24,12 @@ from mailcheck.checks.dkim.mail import (
 )
 from mailcheck.checks.dmarc.mail import DmarcOfMail, describe_dmarc_of_mail
 from mailcheck.checks.dmarc.policy_advice import STRICTER_POLICY_FINDINGS
-from mailcheck.checks.dnsbl.listings import Listing, ListingStatus, UnknownReason, describe_listings
+from mailcheck.checks.dnsbl.listings import (
+    Listing,
+    UnknownReason,
+    are_listings_known,
+    describe_listings,
+)
 from mailcheck.checks.finding_row import severity_at
 from mailcheck.checks.findings import (
     SEND_FROM_REAL_SERVER,
@@ -196,9 +201,6 @@ def charge_authentication(spf: SpfOfMail, dkim: DkimOfMail) -> tuple[ChargedFind
     return (charge("authentication.nothing-passes"),)
 
 
-_ANSWERED = (ListingStatus.LISTED, ListingStatus.CLEAN)
-
-
 def charge_blocklists(listings: Sequence[Listing]) -> tuple[ChargedFinding, ...]:
     """Price every listing, the worst first, up to the cap; lists without an answer are free."""
     asked = [row for row in listings if row.unknown_reason is not UnknownReason.NOT_PUBLIC]
@@ -211,24 +213,10 @@ def charge_blocklists(listings: Sequence[Listing]) -> tuple[ChargedFinding, ...]
         MAX_LISTINGS,
     )
     if len(asked) < len(listings):
-        return (*charged, _without_address())
-    return charged if are_listings_known(listings) else (*charged, _too_few_answers())
-
-
-def _without_address() -> ChargedFinding:
-    return charge("blacklist.no-address", fix=SEND_FROM_REAL_SERVER)
-
-
-def _too_few_answers() -> ChargedFinding:
-    return charge("blacklist.undetermined")
-
-
-def are_listings_known(listings: Sequence[Listing]) -> bool:
-    """Return whether the lists that answered have at least half of the total weight."""
-    asked = [row for row in listings if row.status in (*_ANSWERED, ListingStatus.UNKNOWN)]
-    known = [row for row in asked if row.status in _ANSWERED]
-    weight = sum(row.blocklist.weight for row in known)
-    return bool(known) and 2 * weight >= sum(row.blocklist.weight for row in asked)
+        return (*charged, charge("blacklist.no-address", fix=SEND_FROM_REAL_SERVER))
+    if not are_listings_known(listings):
+        return (*charged, charge("blacklist.undetermined"))
+    return charged
 
 
 MAX_NAMED = 5

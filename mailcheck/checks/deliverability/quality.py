@@ -97,13 +97,6 @@ def collect_receiver_evidence(
     is_utf8 = is_smtputf8(handover.mail.transcript)
     known = evidence_from_mail(facts, signed_fields(dkim), is_smtputf8=is_utf8)
     envelope, author = evidence.envelope, evidence.author
-    has_sender = bool(handover.mail.envelope_sender)
-    problem = ""
-    if origin.problem:
-        problem = (
-            f"The mail came from {origin.client_ip or 'nowhere'} ({origin.problem}), an address"
-            " that receivers on the Internet never see."
-        )
     return replace(
         known,
         spf_passes=_claim(spf.mail_from.result),
@@ -121,13 +114,13 @@ def collect_receiver_evidence(
         spf_allows_none=_allows_none(spf),
         is_listed=_is_on_spamhaus(evidence.listings, origin.client_ip, is_policy=False),
         is_dynamic=_is_on_spamhaus(evidence.listings, origin.client_ip, is_policy=True),
-        has_sender=has_sender,
+        has_sender=bool(handover.mail.envelope_sender),
         sender_exists=_exists(envelope),
         sender_receives_mail=None if envelope is None else _receives_mail(envelope),
         author_exists=_exists(author),
         client_ip=origin.client_ip,
         author_domain=dmarc.author_domain or "",
-        address_problem=problem,
+        address_problem=origin.explanation,
     )
 
 

@@ -79,6 +79,11 @@ class Listing(Struct, frozen=True):
         """Whether the list has a target."""
         return self.status is ListingStatus.LISTED
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the list gave a usable answer."""
+        return self.status in (ListingStatus.LISTED, ListingStatus.CLEAN)
+
 
 def unknown_listing(blocklist: Blocklist, reason: UnknownReason) -> Listing:
     """Return the result of a list that could not be queried or gave no usable answer."""
@@ -92,7 +97,15 @@ def count(listings: Sequence[Listing], status: ListingStatus) -> int:
 
 def has_usable_answer(listings: Sequence[Listing]) -> bool:
     """Return whether any list gave a usable answer."""
-    return any(row.status in (ListingStatus.LISTED, ListingStatus.CLEAN) for row in listings)
+    return any(row.is_known for row in listings)
+
+
+def are_listings_known(listings: Sequence[Listing]) -> bool:
+    """Return whether the lists that answered have at least half of the total weight."""
+    known = [row for row in listings if row.is_known]
+    asked = [*known, *(row for row in listings if row.status is ListingStatus.UNKNOWN)]
+    weight = sum(row.blocklist.weight for row in known)
+    return bool(known) and 2 * weight >= sum(row.blocklist.weight for row in asked)
 
 
 class Target(Struct, frozen=True):

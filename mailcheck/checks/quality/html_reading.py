@@ -48,12 +48,9 @@ def read_html(markup: str, tree: HtmlTree) -> HtmlFacts:
                 page.count(node)
         elif not node.has_tag and node.element.name in _MUST_CLOSE:
             page.unclosed[node.element.name] = None
-    imports = sum(sheet.text.count("@import") for sheet in tree.style_sheets)
-    return replace(
-        page.finish(),
-        external_styles=page.external_styles + imports,
-        has_unclosed_comment=_has_unclosed_comment(markup),
-    )
+    for sheet in tree.style_sheets:
+        page.counts["external_styles"] += sheet.text.count("@import")
+    return replace(page.finish(), has_unclosed_comment=_has_unclosed_comment(markup))
 
 
 def _has_unclosed_comment(markup: str) -> bool:
@@ -66,7 +63,7 @@ class _Page:
     unclosed: dict[str, None] = field(default_factory=dict)
     active: dict[str, None] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
-    external_styles: int = 0
+    """Counts of the page, by fields of `HtmlFacts`."""
     preheader: str = ""
     has_hidden_preheader: bool = False
     has_seen_text: bool = False
@@ -94,24 +91,15 @@ class _Page:
             self._grow_preheader(words)
 
     def finish(self) -> HtmlFacts:
-        counts = self.counts
-        return HtmlFacts(
+        facts = HtmlFacts(
             hidden_length=self.hidden_length,
             hidden_sample=self.hidden_sample,
             preheader=self.preheader,
             has_hidden_preheader=self.has_hidden_preheader,
-            image_count=counts["image"],
-            images_without_alt=counts["no alt"],
-            insecure_images=counts["insecure"],
-            inline_data_images=counts["data"],
-            tracking_pixels=counts["pixel"],
-            form_count=counts["form"],
             active_elements=tuple(self.active),
-            event_handlers=counts["handler"],
-            style_blocks=counts["style block"],
-            styled_elements=counts["styled"],
             unclosed=tuple(self.unclosed),
         )
+        return replace(facts, **self.counts)
 
     def _grow_preheader(self, words: str) -> None:
         if len(self.preheader) < MAX_PREHEADER:
@@ -119,10 +107,10 @@ class _Page:
 
     def count(self, element: Element) -> None:
         name, attributes = element.name, element.attributes
-        self.counts["styled"] += "style" in attributes
-        self.counts["handler"] += any(key.startswith("on") for key in attributes)
-        self.counts["form"] += name == "form"
-        self.counts["style block"] += name == "style"
+        self.counts["styled_elements"] += "style" in attributes
+        self.counts["event_handlers"] += any(key.startswith("on") for key in attributes)
+        self.counts["form_count"] += name == "form"
+        self.counts["style_blocks"] += name == "style"
         if name == "img":
             self._count_image(attributes)
         elif name in _ACTIVE:
@@ -130,14 +118,14 @@ class _Page:
         elif name == "meta" and attributes.get("http-equiv", "").lower() == "refresh":
             self.active["meta refresh"] = None
         elif name == "link" and "stylesheet" in attributes.get("rel", "").lower():
-            self.external_styles += 1
+            self.counts["external_styles"] += 1
 
     def _count_image(self, attributes: Mapping[str, str]) -> None:
         if is_dot(attributes):
-            self.counts["pixel"] += 1
+            self.counts["tracking_pixels"] += 1
             return
         source = attributes.get("src", "").strip()[:8].lower()
-        self.counts["image"] += 1
-        self.counts["no alt"] += "alt" not in attributes
-        self.counts["insecure"] += source.startswith("http://")
-        self.counts["data"] += source.startswith("data:")
+        self.counts["image_count"] += 1
+        self.counts["images_without_alt"] += "alt" not in attributes
+        self.counts["insecure_images"] += source.startswith("http://")
+        self.counts["inline_data_images"] += source.startswith("data:")

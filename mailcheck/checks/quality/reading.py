@@ -1,9 +1,8 @@
 """Read the facts for a report from the bytes of a mail."""
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from mailcheck.checks.content.bodies import choose_bodies, read_bodies
+from mailcheck.checks.content.bodies import Bodies, Chosen, choose_bodies, read_bodies
 from mailcheck.checks.content.decoding import end_lines
 from mailcheck.checks.content.limits import MAX_PROBLEMS
 from mailcheck.checks.content.links import collect_links, list_urls
@@ -16,7 +15,7 @@ from mailcheck.checks.quality.content import (
     has_html_first,
     list_parts,
 )
-from mailcheck.checks.quality.facts import HtmlFacts, LinkFacts, MailFacts
+from mailcheck.checks.quality.facts import HtmlFacts, MailFacts
 from mailcheck.checks.quality.header import read_date
 from mailcheck.checks.quality.html_reading import read_html
 from mailcheck.checks.quality.link_reading import (
@@ -38,29 +37,34 @@ def read_mail(raw_message: bytes) -> MailFacts:
     """
     size, raw_message = len(raw_message), end_lines(raw_message)
     structure = scan_structure(raw_message)
-    bodies = _read_bodies(raw_message, structure)
-    facts = _read_header(structure)
+    facts, root = _read_header(structure), structure.root
+    chosen = choose_bodies(root)
+    problems = list(structure.problems)
+    bodies = read_bodies(raw_message, chosen, problems)
+    text, page = bodies.prose, bodies.page
+    links = collect_links(text, page).web
+    urls = list_urls(links)
     long_lines, longest_line = measure_lines(raw_message)
     return replace(
         facts,
         size=size,
-        header_size=structure.root.body[0],
+        header_size=root.body[0],
         long_lines=long_lines,
         longest_line=longest_line,
-        content_type=structure.root.content_type[:MAX_LINE],
-        parts=list_parts(structure.root),
+        content_type=root.content_type[:MAX_LINE],
+        parts=list_parts(root),
         has_text=bodies.has_text,
-        text_size=bodies.text_size,
-        is_html_first=has_html_first(structure.root),
-        overlap=bodies.overlap,
-        placeholders=find_placeholders(facts.subject, bodies.text, bodies.visible),
-        risky_attachments=find_risky_attachments(structure.root),
-        html=bodies.html,
-        links=bodies.urls,
-        link_hosts=list_hosts(bodies.urls),
-        link_facts=bodies.links,
-        unsubscribe=replace(facts.unsubscribe, body_links=bodies.unsubscribe_links),
-        problems=tuple(dict.fromkeys((*structure.problems, *bodies.problems)))[:MAX_PROBLEMS],
+        text_size=len(text.strip().encode()),
+        is_html_first=has_html_first(root),
+        overlap=compare_words(bodies.text, page.text) if bodies.htmls else None,
+        placeholders=find_placeholders(facts.subject, text, page.text),
+        risky_attachments=find_risky_attachments(root),
+        html=_read_html(bodies, chosen) if bodies.htmls else None,
+        links=urls,
+        link_hosts=list_hosts(urls),
+        link_facts=judge_urls(urls, page.anchors),
+        unsubscribe=replace(facts.unsubscribe, body_links=count_unsubscribe_links(links)),
+        problems=tuple(dict.fromkeys(problems))[:MAX_PROBLEMS],
     )
 
 
@@ -89,48 +93,15 @@ def _read_header(structure: Structure) -> MailFacts:
     )
 
 
-class _Bodies(Struct, frozen=True):
-    text: str
-    visible: str
-    has_text: bool
-    text_size: int
-    overlap: int | None
-    html: HtmlFacts | None
-    urls: tuple[str, ...]
-    links: LinkFacts
-    unsubscribe_links: int
-    problems: tuple[str, ...]
-
-
-def _read_bodies(raw_message: bytes, structure: Structure) -> _Bodies:
-    chosen = choose_bodies(structure.root)
-    problems: list[str] = []
-    bodies = read_bodies(raw_message, chosen, problems)
-    text, markup, page = bodies.prose, bodies.markup, bodies.page
-    links = collect_links(text, page).web
-    urls = list_urls(links)
-    html = None
-    if bodies.htmls:
-        of_html = (
-            entity for entity in (*chosen.plain, *chosen.rich) if entity.content_type == "text/html"
-        )
-        html = replace(
-            read_html(markup, bodies.tree),
-            size=len(markup.encode()),
-            is_base64=any(entity.encoding == "base64" for entity in of_html),
-            visible_length=len(page.text),
-        )
-    return _Bodies(
-        text=text,
-        visible=page.text,
-        has_text=bodies.has_text,
-        text_size=len(text.strip().encode()),
-        overlap=compare_words(bodies.text, page.text) if bodies.htmls else None,
-        html=html,
-        urls=urls,
-        links=judge_urls(urls, page.anchors),
-        unsubscribe_links=count_unsubscribe_links(links),
-        problems=tuple(problems),
+def _read_html(bodies: Bodies, chosen: Chosen) -> HtmlFacts:
+    of_html = (
+        entity for entity in (*chosen.plain, *chosen.rich) if entity.content_type == "text/html"
+    )
+    return replace(
+        read_html(bodies.markup, bodies.tree),
+        size=len(bodies.markup.encode()),
+        is_base64=any(entity.encoding == "base64" for entity in of_html),
+        visible_length=len(bodies.page.text),
     )
 
 

@@ -4,7 +4,13 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from mailcheck.checks.dnsbl.listings import BLOCKING_WEIGHT, Listing, ListingStatus, count
+from mailcheck.checks.dnsbl.listings import (
+    BLOCKING_WEIGHT,
+    Listing,
+    ListingStatus,
+    are_listings_known,
+    count,
+)
 from mailcheck.checks.scoring.awards import (
     BLACKLISTS_PASS_FROM,
     BLACKLISTS_WARN_FROM,
@@ -16,9 +22,6 @@ from mailcheck.checks.scoring.awards import (
     undetermined_award,
 )
 from mailcheck.checks.scoring.outcomes import FactorName, Status
-
-_ANSWERED = (ListingStatus.LISTED, ListingStatus.CLEAN)
-_ASKED = (*_ANSWERED, ListingStatus.UNKNOWN)
 
 
 class BlacklistsJudgement(Struct, frozen=True):
@@ -39,7 +42,7 @@ def judge_blacklists(listings: Sequence[Listing]) -> BlacklistsJudgement:
     if any(row.weight >= BLOCKING_WEIGHT and not row.is_shared for row in listed):
         return BlacklistsJudgement(Award(STOPPED_IMPACT, Status.FAIL), detail)
     points = max(0, MAXIMA[FactorName.BLACKLISTS] - sum(map(_cost, listed)))
-    if _is_mostly_unknown(listings):
+    if not are_listings_known(listings):
         half = undetermined_award(FactorName.BLACKLISTS)
         award = Award(min(points, half.points), half.status, is_determined=False)
         return BlacklistsJudgement(award, f"too few lists gave an answer. {detail}")
@@ -56,15 +59,8 @@ def _cost(row: Listing) -> int:
     return min(cost, SHARED_LISTING_COST) if row.is_shared else cost
 
 
-def _is_mostly_unknown(listings: Sequence[Listing]) -> bool:
-    asked = [row for row in listings if row.status in _ASKED]
-    known = sum(row.blocklist.weight for row in asked if row.status in _ANSWERED)
-    total = sum(row.blocklist.weight for row in asked)
-    return 2 * known < total or not any(row.status in _ANSWERED for row in asked)
-
-
 def _describe(listed: Sequence[Listing], listings: Sequence[Listing]) -> str:
-    answered = sum(row.status in _ANSWERED for row in listings)
+    answered = sum(row.is_known for row in listings)
     unknown = count(listings, ListingStatus.UNKNOWN)
     rest = f" No usable answer from {unknown}." if unknown else ""
     if not answered:

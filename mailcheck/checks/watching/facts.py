@@ -354,15 +354,12 @@ def _ending(exchange: str, ends_at: Instant, now: Instant) -> Fact:
     return Fact(day)
 
 
-_KNOWN = (ListingStatus.LISTED, ListingStatus.CLEAN)
-
-
 def _lists(listings: Sequence[Listing]) -> dict[str, Topic]:
     topics = {LISTS: Topic({}, is_complete=has_usable_answer(listings))}
     for row in listings:
-        if row.status in _KNOWN or row.status is ListingStatus.UNKNOWN:
+        if row.is_known or row.status is ListingStatus.UNKNOWN:
             name = list_topic(row.blocklist.zone)
-            topics[name] = Topic(_listing(row), is_complete=row.status in _KNOWN, is_single=True)
+            topics[name] = Topic(_listing(row), is_complete=row.is_known, is_single=True)
     return topics
 
 
