@@ -225,7 +225,7 @@ class DoctorParts(NamedTuple):
         try:
             states = await self.find_mailboxes([mailbox.id for mailbox in mailboxes])
         except StoreUnavailable as failure:
-            return [undetermined_finding("mailboxes", f"The database is not available: {failure}.")]
+            return [undetermined_finding("mailboxes", "no-database", failure=failure)]
         return judge_mailboxes(mailboxes, states)
 
     async def _milter(self) -> Iterable[Finding]:
@@ -251,8 +251,9 @@ class DoctorParts(NamedTuple):
         try:
             newest = find_newest_backup(folder)
         except OSError as error:
-            why = f"The backups in {folder} cannot be listed: {error.strerror}."
-            return [undetermined_finding("backup", why)]
+            return [
+                undetermined_finding("backup", "not-listed", folder=folder, error=error.strerror)
+            ]
         return judge_backup(newest, folder, every, time.time())
 
     async def _rights(self) -> Iterable[Finding]:

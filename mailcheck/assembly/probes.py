@@ -116,7 +116,7 @@ class NoHostProbes:
 
     async def examine_clock(self) -> list[Finding]:
         """Report that the clock could not be compared."""
-        return [undetermined_finding("clock", NO_AUTHORITIES)]
+        return [undetermined_finding("clock", "no-authorities")]
 
     def stop(self) -> None:
         """Has no effect, since no connection was opened."""

@@ -53,13 +53,6 @@ class DnsStatus(Enum):
         return self in (DnsStatus.FOUND, DnsStatus.NODATA, DnsStatus.NXDOMAIN)
 
 
-CLOSED_RESOLVER = (
-    "The resolver does not find the name servers of the root zone, so it denies every name of the"
-    " Internet."
-)
-"""What the status NO_INTERNET means."""
-
-
 class DnsQuestion(NamedTuple):
     """A question: ``name`` in lower-case A-labels without the final dot, ``rdtype`` like ``TXT``.
 

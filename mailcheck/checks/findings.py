@@ -76,10 +76,6 @@ class Finding(Struct, frozen=True):
         return (*first, *self.alternatives)
 
 
-SEND_FROM_REAL_SERVER = "Send the test from the server that sends your real mail."
-"""Advice for a mail that came from a host that cannot be checked."""
-
-
 def worst(findings: Iterable[Finding]) -> Finding | None:
     """Return the first of the most severe findings."""
     return min(findings, key=lambda finding: finding.severity.rank, default=None)

@@ -1,6 +1,13 @@
 """Findings about the servers of a domain, its registration and blocklists."""
 
-from mailcheck.checks.finding_row import RETRY_ADVICE, Row
+from mailcheck.checks.finding_row import (
+    CLOSED_RESOLVER,
+    OTHER_RESOLVER,
+    SEND_FROM_REAL_SERVER,
+    Case,
+    Row,
+    silent_row,
+)
 from mailcheck.checks.findings import Area, Severity
 
 _ERROR, _WARNING, _NOTE, _UNDETERMINED = (
@@ -32,8 +39,13 @@ MX = (
         " not accept that.", _WARNING,
         advice="Name the real host in the MX record."),
     Row("mx.dead-host", None, "A mail host has no address",
-        "Mail sent to it waits or bounces",
-        advice="Publish an address for the mail host, or remove the MX record that names it."),
+        "The mail host {exchange} has no address, so mail sent to it waits or bounces.",
+        advice="Publish an address for {exchange}, or remove the MX record that names it.",
+        cases={"zone-appended": Case(
+            "The mail host {exchange} has no address: the name of the zone was appended to"
+            " {intended}. Mail sent to it waits or bounces.",
+            "Name {intended} in the MX record. If your zone editor appends the name of the zone,"
+            " end the name with a dot.")}),
     Row("mx.implicit", None, "The domain has an address but no MX record",
         "{domain} has no MX record, so mail is sent to its web address; it arrives only if a mail"
         " server runs there.", _WARNING,
@@ -69,9 +81,8 @@ MX = (
     Row("mx.too-many", None, "The domain names many mail hosts",
         "{domain} names {count} mail hosts; only the first {limit} were looked up.", _NOTE,
         advice="Keep only the hosts that really receive mail."),
-    Row("mx.undetermined", None, "The mail hosts could not be determined",
-        "DNS gave no usable answer", _UNDETERMINED,
-        advice=RETRY_ADVICE),
+    silent_row("mx.undetermined", None, "The mail hosts could not be determined",
+        resolver=Case(CLOSED_RESOLVER, OTHER_RESOLVER)),
 )
 
 ENCRYPTION = (
@@ -105,17 +116,18 @@ ENCRYPTION = (
         "{exchange} has no TLSA record, but other hosts have one, so only some of the mail is"
         " protected.", _WARNING,
         advice="Publish a TLSA record at {record_name}."),
-    Row("dane.undetermined", None, "DANE could not be determined",
-        "DNS gave no usable answer", _UNDETERMINED,
-        advice=RETRY_ADVICE),
+    silent_row("dane.undetermined", None, "DANE could not be determined"),
     Row("dane.unusable", None, "No TLSA record of a mail host can be used",
         "No TLSA record at {record_name} can be used for mail, so some senders do not deliver and"
         " others ignore it.", _ERROR,
         advice='Publish a TLSA record with usage 3 or 2, such as "3 1 1" and the SHA-256 of the'
         " server's key."),
-    Row("dnssec.undetermined", None, "DNSSEC could not be determined",
-        "DNS gave no usable answer, or the resolver does not validate", _UNDETERMINED,
-        advice=RETRY_ADVICE),
+    silent_row("dnssec.undetermined", None, "DNSSEC could not be determined",
+        "DNS gave no usable answer, or the resolver does not validate",
+        no_validator=Case(
+            "Could not be determined: no resolver of this service is configured as validating"
+            " DNSSEC.",
+            "Run a validating resolver and declare it in the configuration of mailcheck.")),
     Row("dnssec.unsigned", None, "The domain is not signed (DNSSEC)",
         "{domain} is not signed (DNSSEC), so forged answers about its mail cannot be detected, and"
         " DANE cannot be used.", _NOTE,
@@ -141,7 +153,7 @@ ENCRYPTION = (
         "Senders ignore the MTA-STS policy of {domain}: {problems}.", _ERROR,
         advice="Correct the file at {url} and change the id in the record."),
     Row("mta-sts.several", None, "The domain has several MTA-STS records",
-        "Senders ignore all of them", _ERROR,
+        "{domain} has more than one MTA-STS record, so senders ignore all of them.", _ERROR,
         advice="Keep one MTA-STS record, and remove the others."),
     Row("mta-sts.short-age", None, "Senders cache the MTA-STS policy for a short time only",
         "Senders keep the MTA-STS policy for {max_age} seconds only, which leaves gaps.", _NOTE,
@@ -159,9 +171,8 @@ ENCRYPTION = (
         "The MTA-STS policy of {domain} does not name the mail host {exchange}, so senders {do}"
         " not deliver to it.",
         advice='Add "mx: {exchange}" to {url} and change the id in the record.'),
-    Row("mta-sts.undetermined", None, "MTA-STS could not be determined",
-        "DNS gave no usable answer, or the policy was not fetched", _UNDETERMINED,
-        advice=RETRY_ADVICE),
+    silent_row("mta-sts.undetermined", None, "MTA-STS could not be determined",
+        "DNS gave no usable answer, or the policy was not fetched"),
     Row("mta-sts.unreadable", None, 'The MTA-STS record does not begin with "v=STSv1;"',
         'The record at {prefix}{domain} ("{text}") does not begin exactly with'
         ' "v={version};"{mistake}, so senders ignore it.', _ERROR,
@@ -176,15 +187,13 @@ ENCRYPTION = (
         " {proper}.", _WARNING,
         advice="Move the TLS-RPT record to {proper}."),
     Row("tls-rpt.several", None, "The domain has several TLS-RPT records",
-        "Senders ignore all of them", _WARNING,
+        "{domain} has more than one TLS-RPT record, so senders ignore all of them.", _WARNING,
         advice="Keep one TLS-RPT record, and remove the others."),
     Row("tls-rpt.syntax", None, "A report address in the TLS-RPT record cannot be used",
         "The TLS-RPT record of {domain} has a report address that is neither mailto: nor https:,"
         " so senders ignore it.", _WARNING,
         advice="Correct the address (rua) in the TLS-RPT record at {prefix}{domain}."),
-    Row("tls-rpt.undetermined", None, "TLS-RPT could not be determined",
-        "DNS gave no usable answer", _UNDETERMINED,
-        advice=RETRY_ADVICE),
+    silent_row("tls-rpt.undetermined", None, "TLS-RPT could not be determined"),
     Row("tls-rpt.unreadable", None, 'The TLS-RPT record does not begin with "v=TLSRPTv1;"',
         'The record at {prefix}{domain} ("{texts}") does not begin exactly with'
         ' "v={version};"{mistake}, so senders ignore it.', _WARNING,
@@ -230,16 +239,17 @@ CERTIFICATES = (
         " parameters after a semicolon. It allows no authority to issue {what}.", _WARNING,
         advice="Write the domain name of the authority, as its documentation gives it, such as"
         " letsencrypt.org. Publish one record for each authority."),
-    Row("caa.undetermined", None, "The CAA records could not be determined",
-        "DNS gave no usable answer; certificate authorities refuse to issue then", _UNDETERMINED,
-        advice=RETRY_ADVICE),
+    silent_row("caa.undetermined", None, "The CAA records could not be determined",
+        "DNS gave no usable answer; certificate authorities refuse to issue then"),
     Row("caa.unknown-critical", None, "A critical CAA record has an unknown tag",
         'The record {one} of {name} is critical, and no authority knows its tag "{tag}", so none'
         ' may issue any certificate.', _ERROR,
-        advice="Correct the tag, remove the record, or publish it with flags 0."),
+        advice="Correct the tag, remove the record, or publish it with flags 0.",
+        cases={"near": Case(advice='Correct the tag to "{near}".')}),
     Row("caa.unknown-tag", None, "A CAA record has an unknown tag",
         'Authorities ignore the record {one} of {name}: they do not know its tag "{tag}".', _NOTE,
-        advice="Correct the tag, or remove the record."),
+        advice="Correct the tag, or remove the record.",
+        cases={"near": Case(advice='Correct the tag to "{near}".')}),
 )
 
 REPUTATION = (
@@ -255,34 +265,55 @@ REPUTATION = (
         _WARNING,
         advice="Wait. In the first weeks, send little mail, and only mail that is wanted."),
     Row("dnsbl.listed", Area.BLACKLIST, "The address or domain is on a blocklist",
-        "{name} lists {matched}{what}. {consequence}",
-        advice="Find and fix the cause, then ask the list to remove the entry."),
+        "{name} lists {matched}{what}.",
+        advice="Find and fix the cause, then ask the list to remove the entry.",
+        cases={
+            "blocking": Case(
+                "{name} lists {matched}{what}. Many receivers reject mail because of it."),
+            "shared": Case(
+                "{name} lists {matched}{what}. The address belongs to a mail provider and is"
+                " shared with others."),
+            "weighed": Case(
+                "{name} lists {matched}{what}. Some receivers rate your mail worse because of"
+                " it."),
+            "unused": Case("{name} lists {matched}{what}. Hardly any receiver uses it."),
+            "delist": Case(
+                advice="Find and stop the cause of the listing, then request removal at {url}"),
+            "expires": Case(
+                advice="Find and stop the cause of the listing; the listing expires"
+                " automatically."),
+        }),
     Row("dnsbl.no-answer", Area.BLACKLIST, "Blocklists gave no answer",
-        "Their results are unknown", _UNDETERMINED,
+        "{names} gave no answer, so their result is unknown.", _UNDETERMINED,
         advice=f"Try again in a minute. {_OWN_RESOLVER}"),
     Row("dnsbl.no-target", Area.BLACKLIST, "Blocklists could not be queried",
-        "The addresses of the mail servers could not be determined", _UNDETERMINED,
+        "{names} could not be queried: the addresses of the domain's mail servers could not be"
+        " determined, so their result is unknown.", _UNDETERMINED,
         advice="Try again later."),
     Row("dnsbl.over-budget", Area.BLACKLIST, "The daily limit of blocklist queries is reached",
-        "Their results are unknown", _UNDETERMINED,
+        "{names} received as many queries today as their operators allow, so their result is"
+        " unknown.", _UNDETERMINED,
         advice="Try again later."),
     Row("dnsbl.refused", Area.BLACKLIST, "Blocklists refuse to answer the resolver",
-        "{refusing} refuse to answer the resolver of this service, so their result is unknown.",
+        "{names} refuse to answer the resolver of this service, so their result is unknown.",
         _UNDETERMINED,
         advice=_OWN_RESOLVER),
     Row("dnsbl.rewritten", Area.BLACKLIST, "The answers do not come from a blocklist",
-        "The answers for {rewritten} are not from a blocklist: the list has expired, or the"
+        "The answers for {names} are not from a blocklist: the list has expired, or the"
         " resolver of this service rewrites answers.", _UNDETERMINED,
         advice=_OWN_RESOLVER),
     Row("dnsbl.sick", Area.BLACKLIST, "Blocklists fail their self-test",
-        "Their answers do not count until they recover", _UNDETERMINED,
+        "{names} fail their self-test and are not trusted until they recover, so their result is"
+        " unknown.", _UNDETERMINED,
         advice="Try again later."),
     Row("dnsbl.strange-code", Area.BLACKLIST, "Blocklists gave an undocumented answer",
-        "Their results are unknown", _UNDETERMINED,
+        "{names} gave an answer with an undocumented code, so their result is unknown.",
+        _UNDETERMINED,
         advice="Try again later."),
     Row("blacklist.no-address", Area.BLACKLIST, "The sending address is not public",
         "The mail came from an address that is not reachable from the Internet, so no blocklist"
-        " was queried about it.", _UNDETERMINED),
+        " was queried about it.", _UNDETERMINED,
+        advice=SEND_FROM_REAL_SERVER),
     Row("blacklist.undetermined", Area.BLACKLIST, "Too few blocklists answered",
         "Too few blocklists answered to say whether the mail is listed.", _UNDETERMINED,
         advice="Check the test again later. GET /tools/blacklists shows which lists do not answer"

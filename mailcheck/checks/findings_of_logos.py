@@ -4,7 +4,7 @@ Mail is delivered without a logo, so no finding is an error. A warning means tha
 show the logo that the domain publishes.
 """
 
-from mailcheck.checks.finding_row import RETRY_ADVICE, Row
+from mailcheck.checks.finding_row import Case, Row, silent_row
 from mailcheck.checks.findings import Area, Severity
 
 _WARNING, _NOTE, _UNDETERMINED = Severity.WARNING, Severity.NOTE, Severity.UNDETERMINED
@@ -41,14 +41,13 @@ RECORD = (
         " only.", _WARNING,
         advice="Serve the file over https, and change the URL in the record."),
     Row("bimi.several", None, "The domain has several BIMI records",
-        "Receivers ignore all of them", _WARNING,
+        "{domain} has more than one BIMI record, so senders ignore all of them.", _WARNING,
         advice="Keep one BIMI record, and remove the others."),
     Row("bimi.syntax", None, "Part of the BIMI record is malformed",
         "Part of the BIMI record at {name} is malformed: {problems}.", _WARNING,
         advice="Write each tag as name=value, and separate tags with semicolons."),
-    Row("bimi.undetermined", None, "BIMI could not be determined",
-        "DNS gave no usable answer, or a file was not fetched", _UNDETERMINED,
-        advice=RETRY_ADVICE),
+    silent_row("bimi.undetermined", None, "BIMI could not be determined",
+        "DNS gave no usable answer, or a file was not fetched"),
     Row("bimi.unknown-tag", None, "The BIMI record has unknown tags",
         "Receivers ignore tags of the BIMI record at {name}: {names}.", _NOTE,
         advice="Correct the names of the tags, or remove them. BIMI has v, l, a and avp."),
@@ -82,11 +81,17 @@ LOGO = (
         advice="Serve the logo at its URL with a valid certificate, or correct the URL in the"
         " record."),
     Row("bimi.logo-not-svg", None, "The logo is not an SVG file",
-        "Receivers show SVG only", _WARNING,
-        advice="Upload an SVG file with a root element svg and its namespace." + _EXPORT),
+        "The file at {url} is not SVG, but {what}.", _WARNING,
+        advice="Upload an SVG file with a root element svg and its namespace." + _EXPORT,
+        cases={
+            "malformed": Case("The logo at {url} is not well-formed XML: {fault}."),
+            "nested": Case("The logo at {url} has more than {most} nested elements."),
+        }),
     Row("bimi.logo-too-large", None, "The logo is larger than 32 KiB",
-        "Receivers may not show it", _WARNING,
-        advice="Simplify the paths of the logo, and remove metadata of the editor."),
+        "The logo at {url} has {size} KiB. Receivers show logos of up to {most} KiB,"
+        " uncompressed.", _WARNING,
+        advice="Simplify the paths of the logo, and remove metadata of the editor.",
+        cases={"not-read": Case("The logo at {url} has more than {most} KiB.")}),
     Row("bimi.logo-type", None, "The web server sends the logo with another type",
         "The web server sends the logo at {url} with the type {shown} instead of {media_type}.",
         _WARNING,
@@ -140,9 +145,12 @@ CERTIFICATE = (
         advice="Add a CAA record with the tag issuevmc and the domain of the issuer, before the"
         " certificate expires."),
     Row("bimi.certificate-chain", None, "The chain of the logo's certificate is not complete",
-        "Receivers cannot verify the certificate", _WARNING,
+        "The file at {url} lacks the certificate of an issuer ({issuer}).", _WARNING,
         advice="Publish the certificate of the logo, then the certificates of its issuers, in one"
-        " PEM file."),
+        " PEM file.",
+        cases={"not-signed": Case(
+            "An issuer in the file at {url} has not signed the certificate of the logo, or may not"
+            " issue.")}),
     Row("bimi.certificate-domain", None, "The logo's certificate is for another domain",
         "The certificate at {url} is for {names}, not for {found_at}.", _WARNING,
         advice="Publish the certificate of this domain, or have the domain added."
@@ -151,11 +159,14 @@ CERTIFICATE = (
         "The certificate of {whose}the logo at {url} expires on {day}, in {days} days.", _WARNING,
         advice="Order the next certificate now: its issuer verifies the organization again."),
     Row("bimi.certificate-expired", None, "The logo's certificate is not valid now",
-        "Gmail and Apple Mail show no logo", _WARNING,
-        advice="Publish a certificate that is valid now."),
+        "The certificate of {whose}the logo at {url} expired on {day}.", _WARNING,
+        advice="Publish a certificate that is valid now.",
+        cases={"not-yet": Case("The certificate at {url} is valid from {day} only.")}),
     Row("bimi.certificate-logo", None, "The certificate contains no usable logo",
-        "Receivers show the logo in the certificate", _WARNING,
-        advice="Tell the issuer." + _ASK_ISSUER),
+        "The certificate at {url} {problem}.", _WARNING,
+        advice="Tell the issuer." + _ASK_ISSUER,
+        cases={"hash": Case(
+            "The logo in the certificate at {url} does not match its hash there.")}),
     Row("bimi.certificate-missing", None, "The logo's certificate cannot be fetched",
         "The certificate at {url} cannot be fetched: {reason}.", _WARNING,
         advice="Serve the file at its URL with a valid certificate of the web server, or correct"
@@ -170,7 +181,7 @@ CERTIFICATE = (
         advice="Publish a mark certificate (VMC or CMC). A certificate of a web server does not"
         " work."),
     Row("bimi.certificate-unreadable", None, "The file has no usable certificate",
-        "Gmail and Apple Mail show no logo", _WARNING,
+        "The file at {url} {problem}.", _WARNING,
         advice="Publish the certificates as the issuer delivers them, as text (PEM) in one file."),
     Row("bimi.issuer-distrusted", None, "A receiver does not trust the issuer any more",
         "{by} does not trust certificates for logos that {name} has issued after"

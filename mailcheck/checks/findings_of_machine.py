@@ -1,6 +1,8 @@
 """Findings of the doctor about this machine and its configuration."""
 
-from mailcheck.checks.finding_row import RETRY_ADVICE, Row
+from collections.abc import Mapping
+
+from mailcheck.checks.finding_row import CLOSED_RESOLVER, OTHER_RESOLVER, Case, Row, silent_row
 from mailcheck.checks.findings import Severity
 
 _ERROR, _WARNING, _NOTE, _UNDETERMINED = (
@@ -8,6 +10,11 @@ _ERROR, _WARNING, _NOTE, _UNDETERMINED = (
     Severity.WARNING,
     Severity.NOTE,
     Severity.UNDETERMINED,
+)
+
+_OWN_RESOLVER = (
+    "Set [blocklists] resolvers to a resolver of your own that queries name servers itself (apt"
+    " install unbound). Blocklists refuse large public resolvers."
 )
 
 # fmt: off
@@ -22,8 +29,7 @@ _FIXED_ROWS = (
         advice="Read in the log of the daemon why the last backups failed."),
     Row("doctor.blocklists.refused", None, "Blocklists fail their self-test",
         "{count} of {asked} blocklists fail their self-test: {names}, ...", _WARNING,
-        advice="Set [blocklists] resolvers to a resolver of your own that queries name servers"
-        " itself (apt install unbound). Blocklists refuse large public resolvers."),
+        advice=_OWN_RESOLVER),
     Row("doctor.certificate.ending", None, "A certificate expires soon or has expired",
         "The certificate {path} {when}; it has not been renewed.",
         advice="Renew it, and find out why your ACME client does not. The daemon loads a new file"
@@ -49,13 +55,19 @@ _FIXED_ROWS = (
         "Groups are read from the claim {claim} ([oidc] groups_claim).", _NOTE,
         advice="If the provider writes groups into another claim, set [oidc] groups_claim to it."),
     Row("doctor.company.redirect", None, "The provider refuses the redirect address or the client",
-        "Nobody can sign in with a company account", _ERROR,
+        "The provider refuses the client {client_id} with the redirect address {redirect}: it"
+        " answers with status {status}.", _ERROR,
         advice="Register this redirect address at the provider, for the client of [oidc] client_id,"
-        " and compare [web] public_url."),
+        " and compare [web] public_url.",
+        cases={"client": Case("The provider refuses [oidc] client_id {client_id}: {error}.")}),
     Row("doctor.company.unusable", None, "The company's sign-in service is not usable",
-        "Nobody can sign in with a company account", _ERROR,
+        "[oidc] issuer {issuer}: {problem}.", _ERROR,
         advice="Correct [oidc] issuer: it is written exactly as in the metadata of the provider, at"
-        " issuer/.well-known/openid-configuration."),
+        " issuer/.well-known/openid-configuration.",
+        cases={
+            "no-provider": Case("[oidc] issuer does not lead to a usable provider: {failure}."),
+            "no-keys": Case("The provider publishes no usable key at {address}."),
+        }),
     Row("doctor.database.away", None, "The database does not answer",
         "{failure}.", _ERROR,
         advice="Start the daemon once, or correct [storage] url."),
@@ -66,9 +78,7 @@ _FIXED_ROWS = (
     Row("doctor.disk.low", None, "Little disk space is free",
         "Only {free} are free at {folder}. Below {min_free}, mail is rejected.", _WARNING,
         advice="Free some space."),
-    Row("doctor.dmarc", None, "The DMARC record of this service could not be determined",
-        "DNS gave no usable answer", _UNDETERMINED,
-        advice=RETRY_ADVICE),
+    silent_row("doctor.dmarc", None, "The DMARC record of this service could not be determined"),
     Row("doctor.dmarc.open", None, "Receivers are not asked to reject mail from this service",
         "{domain} sends no mail, but its DMARC policy does not ask receivers to reject mail from"
         " it.", _WARNING,
@@ -76,9 +86,7 @@ _FIXED_ROWS = (
     Row("doctor.dns.example", None, "The domain of this service is an example",
         "Local programs can send mail to @{example_domain}; other mail servers cannot.", _NOTE,
         advice="To receive mail from outside, set [inbox] domain to a domain of yours."),
-    Row("doctor.host", None, "The address of this server could not be determined",
-        "DNS gave no usable answer", _UNDETERMINED,
-        advice=RETRY_ADVICE),
+    silent_row("doctor.host", None, "The address of this server could not be determined"),
     Row("doctor.host.absent", None, "The name of this server has no address",
         "The name {name} has no address, so clients cannot connect to this server by name.", _ERROR,
         advice="Publish this server's address for the name."),
@@ -86,9 +94,7 @@ _FIXED_ROWS = (
         "{host_name} leads to {published}; this server has {addresses}.", _ERROR,
         advice="Publish this server's address, unless the other address belongs to a router or load"
         " balancer of yours."),
-    Row("doctor.mx", None, "The MX record of this service could not be determined",
-        "DNS gave no usable answer", _UNDETERMINED,
-        advice=RETRY_ADVICE),
+    silent_row("doctor.mx", None, "The MX record of this service could not be determined"),
     Row("doctor.mx.absent", None, "The domain of this service has no MX record",
         "{domain} has no MX record: mail from outside does not reach its inboxes.", _ERROR,
         advice="Publish an MX record that leads to {host_name}."),
@@ -97,12 +103,11 @@ _FIXED_ROWS = (
         advice="Change the MX record to {host_name}, or set [smtp] host_name to the name in the MX"
         " record."),
     Row("doctor.port-in.closed", None, "No server listens on the port for mail",
-        "Mail does not arrive", _ERROR,
-        advice="Set [smtp] listen to 0.0.0.0 with the port, or forward that port to the address"
-        " that the daemon listens on."),
+        "No server listens on port {port} of {addresses}: no mail comes in.", _ERROR,
+        advice="Set [smtp] listen to 0.0.0.0:{port}, or forward that port to the configured one."),
     Row("doctor.port-in.other", None, "Another server listens on the port for mail",
-        "Mail does not arrive", _ERROR,
-        advice="Stop that server, or let it forward mail for the inbox domain to this one."),
+        "Another server answers on port {port} of {addresses}: {line!r}.", _ERROR,
+        advice="Stop that server, or let it forward mail for the inbox domain to {host_name}."),
     Row("doctor.port-out.blocked", None, "This network blocks outgoing connections to port 25",
         "Connections to port 25 do not leave this network, so it cannot be determined whether mail"
         " hosts offer encryption. Receiving mail is not affected.", _WARNING,
@@ -111,8 +116,8 @@ _FIXED_ROWS = (
         "Redis at {address} does not answer, so each daemon counts rate limits on its own.", _ERROR,
         advice="Start it, or correct [cluster] redis."),
     Row("doctor.resolver.closed", None, "The resolver does not resolve names of the Internet",
-        "Checks can determine nothing", _ERROR,
-        advice="Set [dns] resolvers to a resolver that answers for the whole Internet."),
+        CLOSED_RESOLVER, _ERROR,
+        advice=OTHER_RESOLVER),
     Row("doctor.rights.no-folder", None, "The data folder does not exist",
         "The folder {folder} does not exist: no daemon has been started with this configuration.",
         _ERROR,
@@ -149,9 +154,7 @@ _FIXED_ROWS = (
     Row("doctor.spamd.silent", None, "spamd does not answer",
         "spamd at {option} does not answer, so reports have no content filter result.", _WARNING,
         advice="Start it."),
-    Row("doctor.spf", None, "The SPF record of this service could not be determined",
-        "DNS gave no usable answer", _UNDETERMINED,
-        advice=RETRY_ADVICE),
+    silent_row("doctor.spf", None, "The SPF record of this service could not be determined"),
     Row("doctor.spf.open", None, "The SPF record does not declare that the service sends no mail",
         "{domain} sends no mail, but its SPF record does not say so, so others can forge mail from"
         " it.", _WARNING,
@@ -164,18 +167,54 @@ TOPICS = (
     "rspamd", "installation", "company", "mailboxes",
 )
 """Topics that the doctor checks."""
-# fmt: on
+
+_COMPARE_YOURSELF = "Compare the output of `date -u` with another clock."
+
+_UNDETERMINED_CASES: Mapping[str, Mapping[str, Case]] = {
+    "resolver": {"silent": Case("No resolver answers.", OTHER_RESOLVER)},
+    "blocklists": {
+        "silent": Case("No blocklist answers the resolver.", _OWN_RESOLVER),
+    },
+    "port-out": {
+        "unknown": Case(
+            "It could not be determined whether connections to port 25 leave this network."),
+    },
+    "port-in": {
+        "no-address": Case(
+            "{host_name} has no address to connect to.", "Publish its address first."),
+        "no-answer": Case(
+            "Port {port} of {addresses} does not answer from here.",
+            "Open the port in the firewall. If a router translates addresses, test from outside:"
+            " nc {host_name} {port}"),
+        "no-greeting": Case("Port {port} of {addresses} accepts connections but sends no greeting"
+            "{problem}."),
+    },
+    "clock": {
+        "no-server": Case(
+            "No web server is configured to compare clocks with.", _COMPARE_YOURSELF),
+        "no-authorities": Case(
+            "The clock was not compared: there are no certificate authorities to verify a web"
+            " server with."),
+        "not-fetched": Case("The clock was not compared: {url} cannot be fetched: {problem}."),
+        "no-date": Case("The clock was not compared: {url} sends no Date.", _COMPARE_YOURSELF),
+    },
+    "backup": {"not-listed": Case("The backups in {folder} cannot be listed: {error}.")},
+    "mailboxes": {"no-database": Case("The database is not available: {failure}.")},
+    "company": {"silent": Case("The provider does not answer: {failure}.")},
+}
+"""Why a topic could not be checked, beside the reasons of all topics."""
 
 _UNDETERMINED_ROWS = tuple(
-    Row(
-        f"doctor.{topic}.undetermined",
-        None,
-        f"The doctor could not check: {topic}",
-        "The check failed or took too long",
-        _UNDETERMINED,
+    Row(f"doctor.{topic}.undetermined", None, f"The doctor could not check: {topic}",
+        "The check failed or took too long", _UNDETERMINED,
         advice="Try again in a minute.",
-    )
+        cases={
+            "timeout": Case("The examination did not finish within {seconds:.0f} s."),
+            "failed": Case("The examination failed. The log has the cause."),
+            **_UNDETERMINED_CASES.get(topic, {}),
+        })
     for topic in TOPICS
 )
+# fmt: on
 
 ROWS = (*_FIXED_ROWS, *_UNDETERMINED_ROWS)

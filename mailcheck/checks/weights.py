@@ -5,19 +5,23 @@ are in their rows (`mailcheck.checks.findings_table`). They follow the published
 Yahoo and Microsoft (2024-2026) and the scores of the common content filters. All three providers
 require SPF or DKIM from every sender and DMARC from large senders, and reject mail that has none
 of them. A single major blocklist stops delivery. ``docs/explanation/scores.md`` publishes these
-tables. Increment `mailcheck.checks.findings_of_mails.SCORING_VERSION` with every change here, too.
+tables.
 
 The points of a domain's reputation (``GET /tools/reputation``) are separate and defined in
 ``checks/scoring/awards.py``.
 """
 
 from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
 
 from msgspec import Struct
 
 from mailcheck.checks.finding_row import BadTable
 from mailcheck.checks.findings import Area, ChargedFinding, Finding
 from mailcheck.checks.findings_table import FINDINGS, make_finding
+
+SCORING_VERSION = "2"
+"""Version of a mail's score; increment it with every change of a price, here or in a row."""
 
 QUALITY_AREAS = (Area.HEADERS, Area.CONTENT, Area.TRANSPORT, Area.LINKS, Area.UNSUBSCRIBE)
 """Areas of a mail's format. The content filter scores many of these properties too, with weights
@@ -82,11 +86,9 @@ def uncharged(finding: Finding) -> ChargedFinding:
     return _charged(finding, 0)
 
 
-def charge(
-    row_id: str, /, meaning: str | None = None, fix: str | None = None, **places: object
-) -> ChargedFinding:
+def charge(row_id: str, /, *, case: str = "", **places: Any) -> ChargedFinding:
     """Return a new finding with its price; see `make_finding`."""
-    return price_finding(make_finding(row_id, meaning, fix, None, (), severity=None, **places))
+    return price_finding(make_finding(row_id, case=case, **places))
 
 
 def _charged(finding: Finding, tenths: int) -> ChargedFinding:

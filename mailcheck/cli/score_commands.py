@@ -19,9 +19,8 @@ from mailcheck.assembly.scoring import build_filters, build_scoring, scoring_set
 from mailcheck.assembly.workers import direct_analysis_worker
 from mailcheck.checks.deliverability.content_filter import ABSENT
 from mailcheck.checks.deliverability.trace_fields import OwnTrace, read_own_trace
-from mailcheck.checks.dns_answers import CLOSED_RESOLVER
 from mailcheck.checks.findings import RecordToPublish
-from mailcheck.checks.findings_table import advice_of
+from mailcheck.checks.findings_table import make_finding
 from mailcheck.checks.press_unsubscribe import PressVerdict, judge_press, not_offered
 from mailcheck.checks.quality.receiver_replies import Action, load_profiles
 from mailcheck.cli.access.reactor_commands import CountedLookups, set_async_command
@@ -217,7 +216,8 @@ async def _score(options: argparse.Namespace, console: Console, reactor: Any) ->
         await runtime.resolvers.close()
     internet = runtime.resolvers.internet
     if internet is not None and internet.is_closed:
-        console.print_note(f"{CLOSED_RESOLVER} {advice_of('doctor.resolver.closed')}")
+        closed = make_finding("doctor.resolver.closed")
+        console.print_note(f"{closed.meaning} {closed.fix}")
     if found.assumed:
         words = ", ".join(f"{name} {value or '<>'}" for name, value in found.assumed.items())
         console.print_note(f"read from the file's own header, not verified: {words}")

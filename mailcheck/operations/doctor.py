@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct, field
 from twisted.internet.defer import Deferred
@@ -10,10 +11,10 @@ from twisted.internet.defer import TimeoutError as DeferredTimeout
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
-from mailcheck.checks.dns_answers import CLOSED_RESOLVER, Answers, DnsAnswer
+from mailcheck.checks.dns_answers import Answers, DnsAnswer
 from mailcheck.checks.dnsbl.health import HealthStatus, ZoneHealth
 from mailcheck.checks.findings import Finding, Severity, worst
-from mailcheck.checks.findings_table import advice_of, make_finding
+from mailcheck.checks.findings_table import make_finding
 from mailcheck.checks.hosts.own_zone import OwnZone, evaluate_own_zone
 from mailcheck.checks.proofs import Outcome, Proofs
 from mailcheck.core.domains.report_mailboxes import MailboxState, ReportMailbox
@@ -95,24 +96,23 @@ class Doctor(Struct, frozen=True, eq=False):
                 return Examination(topic, found.findings, found.proofs)
             return Examination(topic, tuple(found))
         except DeferredTimeout:
-            why = f"The examination did not finish within {DEADLINE:.0f} s."
+            why = undetermined_finding(topic, "timeout", seconds=DEADLINE)
         except Exception:
             self._log.failure("the examination of {topic} failed", topic=topic)
-            why = "The examination failed. The log has the cause."
-        return Examination(topic, (undetermined_finding(topic, why),))
+            why = undetermined_finding(topic, "failed")
+        return Examination(topic, (why,))
 
 
-def undetermined_finding(topic: str, meaning: str, fix: str | None = None) -> Finding:
-    """Return the finding that a topic could not be examined."""
-    return make_finding(f"doctor.{topic}.undetermined", meaning, fix)
+def undetermined_finding(topic: str, case: str, **places: Any) -> Finding:
+    """Return the finding that a topic could not be examined, and why."""
+    return make_finding(f"doctor.{topic}.undetermined", case=case, **places)
 
 
 def judge_root(root: DnsAnswer) -> list[Finding]:
     """Judge what the resolver answers about the name servers of the root zone."""
     if not root.status.is_determined:
-        advice = advice_of("doctor.resolver.closed")
-        return [undetermined_finding("resolver", "No resolver answers.", advice)]
-    return [] if root.records else [make_finding("doctor.resolver.closed", CLOSED_RESOLVER)]
+        return [undetermined_finding("resolver", "silent")]
+    return [] if root.records else [make_finding("doctor.resolver.closed")]
 
 
 async def examine_own_zone(zone: OwnZone, evaluator: DnsEvaluator) -> Advice:
@@ -139,8 +139,7 @@ def judge_outbound_port(found: OutboundPort) -> list[Finding]:
     if found is OutboundPort.OPEN:
         return []
     if found is OutboundPort.UNKNOWN:
-        why = "It could not be determined whether connections to port 25 leave this network."
-        return [undetermined_finding("port-out", why)]
+        return [undetermined_finding("port-out", "unknown")]
     return [make_finding("doctor.port-out.blocked")]
 
 
@@ -151,8 +150,7 @@ def judge_blocklists(asked: Mapping[str, Sequence[ZoneHealth]]) -> list[Finding]
         return [name for name, found in asked.items() if any(h.status is status for h in found)]
 
     if asked and len(with_status(HealthStatus.UNREACHABLE)) == len(asked):
-        advice = advice_of("doctor.blocklists.refused")
-        return [undetermined_finding("blocklists", "No blocklist answers the resolver.", advice)]
+        return [undetermined_finding("blocklists", "silent")]
     sick = with_status(HealthStatus.UNHEALTHY)
     if len(sick) > len(asked) // 4:
         names = ", ".join(sorted(sick)[:5])

@@ -2,9 +2,10 @@
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 from cryptography import x509
 from twisted.internet.defer import Deferred
@@ -36,8 +37,6 @@ CERTIFICATE_DAYS = 14
 CLOCK_TOLERANCE = 5.0
 """Tolerated clock error in seconds. Signatures and time-based codes tolerate more; waits and
 cursors do not depend on the clock."""
-
-COMPARE_YOURSELF = "Compare the output of `date -u` with another clock."
 
 CONNECT_SECONDS = 5.0
 GREETING_SECONDS = 10.0
@@ -94,17 +93,14 @@ def examine_certificate(path: Path, now: float) -> Iterator[Finding]:
 async def examine_clock(fetcher: GuardedFetcher, url: str, now: Now) -> list[Finding]:
     """Compare this machine's clock with the clock of a web server."""
     if not url.startswith("http"):
-        why = "No web server is configured to compare clocks with."
-        return [undetermined_finding("clock", why, COMPARE_YOURSELF)]
+        return [undetermined_finding("clock", "no-server")]
     try:
         fetched = await fetcher.fetch(FetchRequest(url, "*/*", max_octets=4 * 1024 * 1024))
     except FetchFailed as failure:
         problem = failure.problem.value
-        why = f"The clock was not compared: {url} cannot be fetched: {problem}."
-        return [undetermined_finding("clock", why)]
+        return [undetermined_finding("clock", "not-fetched", url=url, problem=problem)]
     if fetched.served_at is None:
-        why = f"The clock was not compared: {url} sends no Date."
-        return [undetermined_finding("clock", why, COMPARE_YOURSELF)]
+        return [undetermined_finding("clock", "no-date", url=url)]
     ahead = now() / SECOND - fetched.served_at
     if abs(ahead) <= CLOCK_TOLERANCE:
         return []
@@ -117,8 +113,12 @@ async def examine_inbound_port(
 ) -> list[Finding]:
     """Connect to this server as other mail servers do, and check its greeting."""
     if not addresses:
-        why = f"{host_name} has no address to connect to."
-        return [undetermined_finding("port-in", why, "Publish its address first.")]
+        return [undetermined_finding("port-in", "no-address", host_name=host_name)]
+    place: dict[str, Any] = {
+        "port": port,
+        "addresses": ", ".join(map(str, addresses)),
+        "host_name": host_name,
+    }
     greeting = _Greeting()
     try:
         await connect_first(
@@ -126,29 +126,16 @@ async def examine_inbound_port(
         )
         line = await greeting.heard.addTimeout(GREETING_SECONDS, reactor)
     except ConnectionsRefused:
-        meaning = f"No server listens on port {port} of {_named(addresses)}: no mail comes in."
-        fix = f"Set [smtp] listen to 0.0.0.0:{port}, or forward that port to the configured one."
-        return [make_finding("doctor.port-in.closed", meaning, fix)]
+        return [make_finding("doctor.port-in.closed", **place)]
     except NotConnected:
-        why = f"Port {port} of {_named(addresses)} does not answer from here."
-        fix = (
-            "Open the port in the firewall. If a router translates addresses, test from outside:"
-            f" nc {host_name} {port}"
-        )
-        return [undetermined_finding("port-in", why, fix)]
+        return [undetermined_finding("port-in", "no-answer", **place)]
     except Exception as problem:  # no greeting, or the connection was lost
-        why = f"Port {port} of {_named(addresses)} accepts connections but sends no greeting:"
-        why = f"{why} {problem}"
-        return [undetermined_finding("port-in", why.rstrip(".: ") + ".")]
+        why = str(problem).rstrip(".: ")
+        why = f": {why}" if why else ""
+        return [undetermined_finding("port-in", "no-greeting", problem=why, **place)]
     if line.split(" ")[1:2] != [host_name]:
-        meaning = f"Another server answers on port {port} of {_named(addresses)}: {line[:100]!r}."
-        fix = f"Stop that server, or let it forward mail for the inbox domain to {host_name}."
-        return [make_finding("doctor.port-in.other", meaning, fix)]
+        return [make_finding("doctor.port-in.other", line=line[:100], **place)]
     return []
-
-
-def _named(addresses: Iterable[IpAddress]) -> str:
-    return ", ".join(map(str, addresses))
 
 
 class _Greeting(LineOnlyReceiver):

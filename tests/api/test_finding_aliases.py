@@ -10,13 +10,13 @@ from mailcheck.checks.weights import uncharged
 
 def test_earlier_ids_stand_beside_the_id() -> None:
     """A renamed finding has its former ids, in domain checks and in reports."""
-    renamed = make_finding("dkim.key-revoked", "It is so.", "Change it.", severity=Severity.NOTE)
+    renamed = make_finding("dkim.key-revoked", severity=Severity.NOTE, name="a")
     assert render_finding(renamed, {}).aliases == ("dkim.revoked",)
     assert render_charged(uncharged(renamed), {}).aliases == ("dkim.revoked",)
 
 
 def test_a_finding_of_one_id_has_no_aliases() -> None:
     """A finding without former ids has no ``aliases``."""
-    plain = make_finding("spf.ptr", "It is so.", "Change it.")
+    plain = make_finding("spf.ptr")
     assert render_finding(plain, {}).aliases is ABSENT
     assert render_charged(uncharged(plain), {}).aliases is ABSENT

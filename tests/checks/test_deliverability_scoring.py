@@ -50,11 +50,11 @@ from tests.table import rows
 FAIL, NONE, TEMPERROR = AuthResult.FAIL, AuthResult.NONE, AuthResult.TEMPERROR
 
 RDNS = {
-    name: reverse_dns(make_finding(f"rdns.{name}", "It is so.", "Mend it."))
+    name: reverse_dns(make_finding(f"rdns.{name}", address="", name="", wanted=""))
     for name in ("absent", "unconfirmed", "generic")
 }
 
-NO_NAME = make_finding("helo.unresolvable", "It is so.", "Mend it.")
+NO_NAME = make_finding("helo.unresolvable")
 
 
 def ids(score: MailScore) -> list[str]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mailcheck.checks.dkim.dkim2 import Dkim2OfMail, describe_dkim2, read_dkim2
 from mailcheck.checks.findings import Severity
-from mailcheck.checks.findings_of_mails import DKIM2
+from mailcheck.checks.findings_of_authentication import DKIM2
 from tests.operations.scored_mails import MAIL, received, score
 from tests.table import rows
 

@@ -5,25 +5,27 @@ import re
 from functools import cache
 from pathlib import Path
 from string import Formatter
+from typing import Any
 
 import pytest
 
 import mailcheck
 from mailcheck.checks.finding_row import BadTable, Row, by_name, severity_at
-from mailcheck.checks.findings import Area, ChargedFinding, Finding, Severity
+from mailcheck.checks.findings import Area, ChargedFinding, Severity
 from mailcheck.checks.findings_table import (
     FINDINGS,
     ROWS,
     aliases_of,
     canonical_id,
     make_finding,
+    sentences_of,
 )
 from mailcheck.checks.weights import MEASURED, price_finding, uncharged
 from tests.table import rows
 
 ROOT = Path(mailcheck.__file__).parent
 PACKAGES = ("checks", "operations", "assembly", "probes")
-MAKERS = ("make_finding", "charge", "undetermined", "several_records")
+MAKERS = ("make_finding", "charge", "undetermined")
 """Functions whose first argument is the id of a finding."""
 
 ID = re.compile(r"[a-z][a-z-]*(?:\.[a-z0-9-]+)+")
@@ -99,12 +101,10 @@ def test_findings_are_made_from_the_table() -> None:
 def test_only_notes_need_no_action() -> None:
     """A finding with a price, or a warning, never says that no action is needed."""
     loud = [
-        place
-        for place, node in calls()
-        if isinstance(node.func, ast.Name)
-        and node.func.id in MAKERS
-        and any(_text_of(given).startswith("Nothing to do") for given in node.args)
-        and FINDINGS[_text_of(node.args[0])].severity is not Severity.NOTE
+        row.id
+        for row in ROWS
+        for advice in (row.advice, *(case.advice for case in row.cases.values()))
+        if advice.startswith("Nothing to do") and row.severity is not Severity.NOTE
     ]
     assert not loud
 
@@ -118,8 +118,10 @@ def test_the_price_decides_the_severity() -> None:
     for row in ROWS:
         if row.price is not None:
             assert row.price > 0
-            assert make_finding(row.id, "m", "f").severity is severity_at(row.price)
-            assert price_finding(make_finding(row.id, "m", "f")).tenths == row.price
+            places: dict[str, Any] = dict.fromkeys(places_of(row.meaning + row.advice))
+            finding = make_finding(row.id, **places)
+            assert finding.severity is severity_at(row.price)
+            assert price_finding(finding).tenths == row.price
     assert [severity_at(tenths) for tenths in (0, 1, 9, 10, 100)] == [
         Severity.NOTE,
         Severity.WARNING,
@@ -132,13 +134,13 @@ def test_the_price_decides_the_severity() -> None:
 def test_a_severity_is_given_once() -> None:
     """A row with a fixed severity rejects another one; a row without one requires it."""
     with pytest.raises(BadTable, match=r"spf\.ptr"):
-        make_finding("spf.ptr", "m", "f", severity=Severity.NOTE)
+        make_finding("spf.ptr", severity=Severity.NOTE)
     with pytest.raises(BadTable, match=r"spf\.open"):
-        make_finding("spf.open", "m", "f", severity=Severity.NOTE)
+        make_finding("spf.open", severity=Severity.NOTE)
     with pytest.raises(BadTable, match=r"mx\.dead-host"):
-        make_finding("mx.dead-host", "m", "f")
+        make_finding("mx.dead-host")
     with pytest.raises(KeyError):
-        make_finding("made.up", "m", "f")
+        make_finding("made.up")
 
 
 def test_every_row_has_words() -> None:
@@ -147,26 +149,40 @@ def test_every_row_has_words() -> None:
     assert [row.id for row in ROWS if row.title.endswith(".") or ". " in row.title] == []
 
 
-OPTIONS = {"meaning", "fix", "proposed", "replaced", "severity"}
+OPTIONS = {"case", "advice", "proposed", "replaced", "severity"}
 
 
 def test_callers_fill_the_places() -> None:
-    """A call names all places of the sentences that it takes from its row, and no others."""
+    """A call names all places of the sentences that it can choose, and no others."""
     wrong = []
     for place, node in makers():
         row = FINDINGS.get(_text_of(node.args[0]))
         given = {keyword.arg for keyword in node.keywords} - OPTIONS
-        if row is not None and None not in given:
-            expected = set() if _is_given(node, 1, "meaning") else places_of(row.meaning)
-            expected |= set() if _is_given(node, 2, "fix") else places_of(row.advice)
+        cases = {name: _choices(node, name) for name in ("case", "advice")}
+        if row is not None and None not in given and None not in (*cases["case"], *cases["advice"]):
+            said = [
+                sentences_of(row, case or "", advice or "")
+                for case in cases["case"]
+                for advice in cases["advice"]
+            ]
+            expected = {name for pair in said for text in pair for name in places_of(text)}
             wrong += [(place, row.id, given ^ expected)] if given != expected else []
     assert not wrong
 
 
-def test_sentences_with_places_are_used() -> None:
-    """A call takes each meaning that has places from its row."""
-    used = {_text_of(node.args[0]) for _, node in makers() if not _is_given(node, 1, "meaning")}
-    assert {row.id for row in ROWS if places_of(row.meaning)} - used == set()
+def _choices(call: ast.Call, name: str) -> list[str | None]:
+    """Return the values that an argument can have; `None` for a value that a variable has."""
+    value = next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
+    if value is None:
+        return [""]
+    nodes = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
+    return [_text_of(node) if isinstance(node, ast.Constant) else None for node in nodes]
+
+
+def test_every_case_is_found_somewhere() -> None:
+    """Each case of a row is named in the code that makes findings."""
+    cases = {case for row in ROWS for case in row.cases}
+    assert cases - words() == set()
 
 
 def makers() -> list[tuple[str, ast.Call]]:
@@ -182,10 +198,6 @@ def makers() -> list[tuple[str, ast.Call]]:
 def places_of(text: str) -> set[str]:
     """Return the names of the places in a text of a row."""
     return {name for _, name, _, _ in Formatter().parse(text) if name is not None}
-
-
-def _is_given(call: ast.Call, index: int, name: str) -> bool:
-    return len(call.args) > index or any(keyword.arg == name for keyword in call.keywords)
 
 
 @rows(
@@ -212,20 +224,29 @@ def test_an_alias_leads_to_its_row() -> None:
 
 def test_only_measured_findings_take_a_measured_price() -> None:
     """A measured price is ignored for other findings, and an uncharged finding costs 0."""
-    note = make_finding("spf.long", "m", "f")
+    note = make_finding("spf.long", count=500, long_record=450)
     assert price_finding(note, 5) == ChargedFinding(Area.SPF, note, 0)
     for name in MEASURED:
         assert FINDINGS[name].price is None
-        listed = make_finding(name, "m", "f", severity=Severity.ERROR)
+        row = FINDINGS[name]
+        places: dict[str, Any] = dict.fromkeys(places_of(row.meaning + row.advice), 0)
+        listed = make_finding(name, severity=Severity.ERROR, **places)
         assert price_finding(listed, 5).tenths == 5
-    grave = make_finding("spf.open", "m", "f")
+    grave = make_finding("spf.open", reach="all", domain="a.example", terms="+all")
     assert uncharged(grave) == ChargedFinding(Area.SPF, grave, 0)
     with pytest.raises(BadTable, match=r"mx\.null"):
-        price_finding(make_finding("mx.null", "m", "f"))
+        price_finding(make_finding("mx.null", domain="a.example"))
 
 
-def test_a_finding_keeps_its_words() -> None:
-    """The meaning and the advice of the check are used unchanged."""
-    assert make_finding("spf.ptr", "It is so.", "Change it.") == Finding(
-        "spf.ptr", Severity.WARNING, "It is so.", "Change it."
+def test_a_case_has_sentences_of_its_own() -> None:
+    """A case replaces the sentences that it has, and another case can have the advice."""
+    places: dict[str, Any] = {"name": "a", "problem": "b", "explanation": "c"}
+    row = FINDINGS["dkim.key-broken"]
+    plain = make_finding(row.id, severity=Severity.ERROR, **places)
+    other = make_finding(row.id, case="new-key", severity=Severity.ERROR, **places)
+    mixed = make_finding(
+        row.id, case="explained", advice="new-key", severity=Severity.ERROR, **places
     )
+    assert (plain.meaning, plain.fix) == (row.meaning.format_map(places), row.advice)
+    assert (other.meaning, other.fix) == (plain.meaning, row.cases["new-key"].advice)
+    assert (mixed.meaning, mixed.fix) == ("c", other.fix)

@@ -4,7 +4,6 @@ import hashlib
 import json
 
 from mailcheck.checks.finding_row import ERROR_TENTHS
-from mailcheck.checks.findings_of_mails import SCORING_VERSION
 from mailcheck.checks.findings_table import ROWS
 from mailcheck.checks.weights import (
     FILTER_FACTOR,
@@ -12,6 +11,7 @@ from mailcheck.checks.weights import (
     LISTING_TIERS,
     MAX_LISTINGS,
     MAX_QUALITY,
+    SCORING_VERSION,
 )
 
 PUBLISHED = {"2": "8aeed07bbece59b4"}

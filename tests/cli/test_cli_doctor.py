@@ -17,8 +17,8 @@ from twisted.internet.defer import Deferred, succeed
 
 from mailcheck.assembly.doctor import DoctorParts
 from mailcheck.assembly.probes import Probes
+from mailcheck.checks.findings import Finding, Severity
 from mailcheck.checks.findings_of_machine import TOPICS
-from mailcheck.checks.findings_table import make_finding
 from mailcheck.cli.doctor_commands import describe
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.config.options import ProbeOptions, SpamassassinOptions
@@ -310,9 +310,10 @@ def test_connections_to_port_25(port: OutboundPort, expected: str | None) -> Non
 
 def test_each_remedy_is_named_once() -> None:
     """A problem or a remedy that several findings share is printed once."""
-    shared = make_finding("doctor.dns.example", "One thing is wrong.", "Mend the resolver.")
-    other = make_finding("doctor.dns.example", "Another thing is wrong.", "Mend the resolver.")
-    alone = make_finding("doctor.dns.example", "A third thing is wrong.", "Mend the disk.")
+    warning = Severity.WARNING
+    shared = Finding("doctor.dns", warning, "One thing is wrong.", "Mend the resolver.")
+    other = Finding("doctor.dns", warning, "Another thing is wrong.", "Mend the resolver.")
+    alone = Finding("doctor.dns", warning, "A third thing is wrong.", "Mend the disk.")
     found = (Examination("dns", (shared, other, shared, alone)), Examination("clock", (other,)))
     lines = list(describe(found))
     assert [line.strip() for line in lines if not line.startswith(("dns", "clock"))] == [

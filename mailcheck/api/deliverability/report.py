@@ -37,8 +37,8 @@ from mailcheck.api.shapes import Always, Count, Shape, Texts, doc, dump_json
 from mailcheck.checks.deliverability.score import CheckSummary, DeliverabilityReport
 from mailcheck.checks.dnsbl.listings import ListingStatus, count
 from mailcheck.checks.findings import Area, CheckStatus
-from mailcheck.checks.findings_of_mails import SCORING_VERSION
 from mailcheck.checks.proofs import Proofs, proof_of
+from mailcheck.checks.weights import SCORING_VERSION
 from mailcheck.core.deliverability_tests import StoredReport
 from mailcheck.core.messages import NULL_REVERSE_PATH
 

@@ -177,9 +177,7 @@ def _judge_logo(record: BimiRecord, file: LogoFile | None) -> Iterator[Finding]:
         yield undetermined("bimi.undetermined", [url])
         return
     if file.outcome is FetchOutcome.TOO_LARGE:
-        yield make_finding(
-            "bimi.logo-too-large", f"The logo at {url} has more than {MAX_READ // 1024} KiB."
-        )
+        yield make_finding("bimi.logo-too-large", case="not-read", url=url, most=MAX_READ // 1024)
         return
     if file.logo is None:
         yield make_finding("bimi.logo-missing", url=url, reason=_NOT_FETCHED[file.outcome])
@@ -199,12 +197,10 @@ def _judge_evidence(record: BimiRecord, file: CertificateFile | None) -> Iterato
     if file is None or file.outcome is FetchOutcome.NO_ANSWER:
         yield undetermined("bimi.undetermined", [url])
     elif file.outcome is FetchOutcome.TOO_LARGE:
-        yield make_finding(
-            "bimi.certificate-unreadable",
-            f"The file at {url} has more than {MAX_FILE // 1024} KiB.",
-        )
+        problem = f"has more than {MAX_FILE // 1024} KiB"
+        yield make_finding("bimi.certificate-unreadable", url=url, problem=problem)
     elif file.problem:
-        yield make_finding("bimi.certificate-unreadable", f"The file at {url} {file.problem}.")
+        yield make_finding("bimi.certificate-unreadable", url=url, problem=file.problem)
     elif file.certificate is None:
         yield make_finding("bimi.certificate-missing", url=url, reason=_NOT_FETCHED[file.outcome])
 
@@ -240,14 +236,9 @@ def _judge_time(url: str, mark: MarkCertificate, now: Instant) -> Iterator[Findi
     whose = "" if mark.issuers_end_at == mark.ends_at else "an issuer of "
     if mark.begins_at > now:
         begins = format_instant(mark.begins_at)[:10]
-        yield make_finding(
-            "bimi.certificate-expired", f"The certificate at {url} is valid from {begins} only."
-        )
+        yield make_finding("bimi.certificate-expired", case="not-yet", url=url, day=begins)
     elif mark.issuers_end_at <= now:
-        yield make_finding(
-            "bimi.certificate-expired",
-            f"The certificate of {whose}the logo at {url} expired on {day}.",
-        )
+        yield make_finding("bimi.certificate-expired", whose=whose, url=url, day=day)
     elif mark.issuers_end_at - now < ENDING_SOON:
         days = (mark.issuers_end_at - now) // DAY
         yield make_finding("bimi.certificate-ending", whose=whose, url=url, day=day, days=days)
@@ -256,16 +247,9 @@ def _judge_time(url: str, mark: MarkCertificate, now: Instant) -> Iterator[Findi
 def _judge_issuers(url: str, mark: MarkCertificate, caa: CaaVerdict) -> Iterator[Finding]:
     root = mark.root
     if mark.chain is ChainState.BROKEN:
-        yield make_finding(
-            "bimi.certificate-chain",
-            f"An issuer in the file at {url} has not signed the certificate of the logo, or may not"
-            " issue.",
-        )
+        yield make_finding("bimi.certificate-chain", case="not-signed", url=url)
     elif mark.chain is ChainState.INCOMPLETE:
-        yield make_finding(
-            "bimi.certificate-chain",
-            f"The file at {url} lacks the certificate of an issuer ({mark.issuer}).",
-        )
+        yield make_finding("bimi.certificate-chain", url=url, issuer=mark.issuer)
     elif root is None:
         yield make_finding("bimi.issuer-undetermined", url=url, issuer=mark.issuer)
     elif root.distrusted_after and format_instant(mark.begins_at)[:10] >= root.distrusted_after:
@@ -284,12 +268,9 @@ def _compare(record: BimiRecord, logo: Logo | None, mark: MarkCertificate) -> It
     """Compare the logo at its URL with the one in the certificate."""
     url = record.evidence
     if mark.logotype is None:
-        yield make_finding("bimi.certificate-logo", f"The certificate at {url} {mark.problem}.")
+        yield make_finding("bimi.certificate-logo", url=url, problem=mark.problem)
         return
     if not mark.logotype.has_valid_hash:
-        yield make_finding(
-            "bimi.certificate-logo",
-            f"The logo in the certificate at {url} does not match its hash there.",
-        )
+        yield make_finding("bimi.certificate-logo", case="hash", url=url)
     if logo is not None and logo.svg and logo.svg != mark.logotype.svg:
         yield make_finding("bimi.logo-differs", location=record.location, url=url)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from mailcheck.checks.aliases import alias_target, publish_at_target
 from mailcheck.checks.dns_answers import Answers, Presence, look_up, txt_values
 from mailcheck.checks.findings import Finding, RecordToPublish
-from mailcheck.checks.findings_table import make_finding, several_records, undetermined
+from mailcheck.checks.findings_table import make_finding, undetermined
 from mailcheck.checks.tags.tag_lists import TagList, has_version, parse_tag_list
 from mailcheck.checks.tags.tag_repair import find_tags, name_mistake, start_of, without_look_alikes
 from mailcheck.core.network_addresses import parse_ip_address
@@ -240,7 +240,7 @@ def _repaired(name: str, text: str) -> RecordToPublish | None:
 
 def _several(name: str, records: Sequence[str]) -> Finding:
     kept = RecordToPublish(name, "TXT", records[0])
-    return several_records("bimi.several", "BIMI", name, kept)
+    return make_finding("bimi.several", proposed=kept, domain=name)
 
 
 def _unreadable(name: str, text: str) -> Finding:

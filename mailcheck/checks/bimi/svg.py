@@ -135,11 +135,7 @@ def unpack(octets: bytes) -> bytes:
 
 def _too_large(url: str, size: int) -> Finding:
     shown = f"more than {MAX_READ // 1024}" if size > MAX_READ else f"{size / 1024:.1f}"
-    return make_finding(
-        "bimi.logo-too-large",
-        f"The logo at {url} has {shown} KiB. Receivers show logos of up to {MAX_LOGO // 1024} KiB,"
-        " uncompressed.",
-    )
+    return make_finding("bimi.logo-too-large", url=url, size=shown, most=MAX_LOGO // 1024)
 
 
 class _Stop(Exception):
@@ -172,11 +168,9 @@ class _Reader:
             pass
         except (expat.ExpatError, ValueError, LookupError) as fault:
             self._found = {}
+            shown = str(fault)[:80]
             self._note(
-                make_finding(
-                    "bimi.logo-not-svg",
-                    f"The logo at {self._url} is not well-formed XML: {str(fault)[:80]}.",
-                )
+                make_finding("bimi.logo-not-svg", case="malformed", url=self._url, fault=shown)
             )
         else:
             self._check_title()
@@ -199,10 +193,7 @@ class _Reader:
             self._check_root(space, local, attributes)
         elif len(self._path) >= MAX_DEPTH:
             self._note(
-                make_finding(
-                    "bimi.logo-not-svg",
-                    f"The logo at {self._url} has more than {MAX_DEPTH} nested elements.",
-                )
+                make_finding("bimi.logo-not-svg", case="nested", url=self._url, most=MAX_DEPTH)
             )
             raise _Stop
         self._check_element(space, local)
@@ -224,11 +215,7 @@ class _Reader:
     def _check_root(self, space: str, local: str, attributes: dict[str, str]) -> None:
         if (space, local) != (_SVG, "svg"):
             what = f"<{local[:40]}>" if local != "svg" else "svg without its namespace (xmlns)"
-            self._note(
-                make_finding(
-                    "bimi.logo-not-svg", f"The file at {self._url} is not SVG, but {what}."
-                )
-            )
+            self._note(make_finding("bimi.logo-not-svg", url=self._url, what=what))
             raise _Stop
         profile, version = attributes.get("baseProfile", ""), attributes.get("version", "")
         if profile != "tiny-ps":

@@ -31,12 +31,7 @@ from mailcheck.checks.dnsbl.listings import (
     describe_listings,
 )
 from mailcheck.checks.finding_row import severity_at
-from mailcheck.checks.findings import (
-    SEND_FROM_REAL_SERVER,
-    ChargedFinding,
-    Finding,
-    Severity,
-)
+from mailcheck.checks.findings import ChargedFinding, Finding, Severity
 from mailcheck.checks.findings_table import make_finding
 from mailcheck.checks.hosts.helo import HeloVerdict
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
@@ -84,8 +79,7 @@ def charge_spf(
     identity = spf.mail_from
     if identity.result is AuthResult.TEMPERROR and not identity.unanswered_names:
         # Not a DNS failure: the address cannot be checked.
-        meaning = f"SPF could not be determined. {identity.explanation}"
-        return (charge("spf.undetermined", meaning, SEND_FROM_REAL_SERVER),)
+        return (charge("spf.undetermined", case="private", explanation=identity.explanation),)
     of_sender = describe_spf_of_mail(spf, record, is_own_host=is_own_host)
     of_helo = describe_spf_of_helo(spf, is_own_host=is_own_host)
     is_pass, known = identity.result is AuthResult.PASS, () if record is None else record.findings
@@ -213,7 +207,7 @@ def charge_blocklists(listings: Sequence[Listing]) -> tuple[ChargedFinding, ...]
         MAX_LISTINGS,
     )
     if len(asked) < len(listings):
-        return (*charged, charge("blacklist.no-address", fix=SEND_FROM_REAL_SERVER))
+        return (*charged, charge("blacklist.no-address"))
     if not are_listings_known(listings):
         return (*charged, charge("blacklist.undetermined"))
     return charged
@@ -240,10 +234,14 @@ _IDS = {
 }
 
 
+def _unavailable(finding_id: str, outcome: FilterUnavailable) -> ChargedFinding:
+    return charge(finding_id, case="explained", explanation=outcome.reason, fix=outcome.fix)
+
+
 def charge_content_filter(outcome: FilterOutcome) -> tuple[ChargedFinding, ...]:
     """Price the points of rules that no other check covers."""
     if isinstance(outcome, FilterUnavailable):
-        return (charge(_IDS[outcome.problem], outcome.reason, outcome.fix),)
+        return (_unavailable(_IDS[outcome.problem], outcome),)
     tenths = cost_of_points(outcome.counted_points)
     if not tenths:
         return ()
@@ -267,7 +265,7 @@ def charge_rspamd(outcome: FilterOutcome | None, *, counts: bool) -> tuple[Charg
     if outcome is None:
         return ()
     if isinstance(outcome, FilterUnavailable):
-        return (charge("rspamd.undetermined", outcome.reason, outcome.fix),)
+        return (_unavailable("rspamd.undetermined", outcome),)
     tenths = cost_of_points(FILTER_MAX_POINTS * outcome.counted_points / outcome.threshold)
     if not tenths:
         return ()

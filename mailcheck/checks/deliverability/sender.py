@@ -60,7 +60,7 @@ def charge_sender(
     if envelope is not None and envelope.problem:
         yield charge(
             "sender.bounces-undeliverable",
-            fix=_advise(envelope, "an envelope sender"),
+            case=_choose_case(envelope),
             domain=envelope.mx.domain,
             problem=envelope.problem,
         )
@@ -68,25 +68,16 @@ def charge_sender(
     if author is not None and author.problem and not is_both:
         yield charge(
             "sender.replies-undeliverable",
-            fix=_advise(author, "a From address"),
+            case=_choose_case(author),
             domain=author.mx.domain,
             problem=author.problem,
         )
 
 
-def _advise(sender: SenderDomain, what: str) -> str:
-    domain = sender.mx.domain
+def _choose_case(sender: SenderDomain) -> str:
     if not sender.mx.exists:
-        return f"Use {what} in a domain of yours that exists. Check the spelling of {domain}."
-    if sender.mx.is_null_mx:
-        return (
-            f"Use {what} in a domain that receives mail, or publish an MX record at {domain} that"
-            " names your mail server instead of the null MX."
-        )
-    return (
-        f"Publish an MX record at {domain} that names your mail server, or use {what} in a domain"
-        " that receives mail."
-    )
+        return "no-domain"
+    return "null-mx" if sender.mx.is_null_mx else "no-mx"
 
 
 _TO_PUBLISH = ("spf.result-none", "dmarc.no-record", "dkim.unsigned")

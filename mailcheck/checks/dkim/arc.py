@@ -337,4 +337,4 @@ def describe_arc(arc: ArcOfMail) -> tuple[Finding, ...]:
         AuthResult.PASS: "arc.valid",
         AuthResult.TEMPERROR: "arc.undetermined",
     }.get(arc.result, "arc.broken")
-    return (make_finding(name, arc.explanation),)
+    return (make_finding(name, case="explained", explanation=arc.explanation),)

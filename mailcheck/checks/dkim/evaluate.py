@@ -26,7 +26,7 @@ from mailcheck.checks.dns_answers import (
     txt_values,
 )
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity
-from mailcheck.checks.findings_table import advice_of, make_finding, undetermined
+from mailcheck.checks.findings_table import make_finding, undetermined
 from mailcheck.checks.tags.tag_lists import parse_tag_list
 
 WILDCARD_SELECTOR = "*"
@@ -145,9 +145,7 @@ def describe_key(key: DkimKey, *, has_usable: bool) -> Iterator[Finding]:
     if key.is_one_of_several:
         finding = make_finding(
             "dkim.several-keys",
-            fix="Keep one of them and delete the others: their key is the same."
-            if record.repaired
-            else "Keep one of them and move the other to another selector.",
+            case="same" if record.repaired else "different",
             proposed=_repaired(key),
             severity=grave,
             name=name,
@@ -165,21 +163,22 @@ def describe_key(key: DkimKey, *, has_usable: bool) -> Iterator[Finding]:
         yield publish_at_target(finding, name, key.alias_of)
     if record.problem:
         # No signature can be verified with the key.
-        fix = advice_of("dkim.weak-key") if record.needs_new_key else _PUBLISH_AGAIN
+        case = "complete" if record.repaired else "publish-again"
+        if record.needs_new_key and not record.repaired:
+            case = "new-key"
         finding = make_finding(
             "dkim.key-too-short" if record.is_too_short else "dkim.key-broken",
-            f"The DKIM record {name} {record.problem}; mail signed with it fails.",
-            _REPLACE if record.repaired else fix,
-            _repaired(key),
+            case=case,
+            proposed=_repaired(key),
             severity=grave,
+            name=name,
+            problem=record.problem,
         )
         yield publish_at_target(finding, name, key.alias_of)
     elif record.is_revoked:
         yield make_finding(
             "dkim.key-revoked",
-            fix="No action is needed if it is no longer used; otherwise publish the new key."
-            if has_usable
-            else advice_of("dkim.weak-key"),
+            case="unused" if has_usable else "only-key",
             severity=Severity.NOTE if has_usable else Severity.WARNING,
             name=name,
         )
@@ -328,18 +327,11 @@ def _describe_dangling(domain: str, selector: str, target: str, keys: Sequence[D
     name = f"{selector}._domainkey.{domain}"
     provider = _find_rotating(target)
     if provider is None:
-        return make_finding(
-            "dkim.dangling",
-            f"The DKIM record {name} points to {target}, where there is no key; mail signed with"
-            " it fails.",
-        )
+        return make_finding("dkim.dangling", name=name, target=target)
     if any(key.is_usable and _find_rotating(key.alias_of) is provider for key in keys):
         return make_finding("dkim.next-key", name=name, target=target, provider=provider.name)
     return make_finding(
-        "dkim.dangling",
-        f"The DKIM record {name} points to {target}, where there is no key; mail signed with it"
-        " fails.",
-        f"Turn on DKIM at {provider.name}, and keep the record.",
+        "dkim.dangling", case="provider", name=name, target=target, provider=provider.name
     )
 
 

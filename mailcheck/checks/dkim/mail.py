@@ -4,15 +4,10 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dkim.evaluate import DkimKey, describe_key
-from mailcheck.checks.dkim.key_record import (
-    GOOD_RSA_BITS,
-    KeyRecord,
-    read_key_records,
-)
+from mailcheck.checks.dkim.key_record import KeyRecord, read_key_records
 from mailcheck.checks.dkim.signature_headers import SignatureHeader
 from mailcheck.checks.dns_answers import Answers, look_up, txt_values
 from mailcheck.checks.findings import Finding, Severity
@@ -142,52 +137,6 @@ class DkimOfMail(Struct, frozen=True):
         )
 
 
-_AGAIN = "Check the test again in a minute."
-
-_SIGNER = "your mail server, or the provider that sends for you,"
-
-_FIXES = {
-    # Advice with the key or the signer; the advice for other faults is in the table of findings.
-    SignatureFault.NO_KEY: (
-        "Publish the TXT record that {signer} shows for this selector at exactly {name}. If it"
-        " exists already, check that the domain is not doubled at the end of its name, and wait up"
-        " to an hour until the old answer has left the caches."
-    ),
-    SignatureFault.NO_KEY_RECORD: (
-        "Replace the TXT record at {name} with the one that {signer} shows; it begins with v=DKIM1."
-    ),
-    SignatureFault.SEVERAL_KEYS: (
-        "Keep the one TXT record at {name} that belongs to the key in use, and move the others to"
-        " other selectors."
-    ),
-    SignatureFault.KEY_REVOKED: (
-        "Sign with the new key, or publish the key in use at {name} again: {signer} still signs"
-        " with a revoked one."
-    ),
-    SignatureFault.KEY_BROKEN: (
-        "Publish the TXT record at {name} again, copied completely from what {signer} shows."
-    ),
-    SignatureFault.KEY_TOO_SHORT: (
-        f"Create a new RSA key of {GOOD_RSA_BITS} bits, publish it under a new selector, and sign"
-        " with it."
-    ),
-    SignatureFault.KEY_OF_OTHER_TYPE: (
-        "Publish the key in use at {name}, or sign with the key that is published there. An"
-        " RSA key and an Ed25519 key need two selectors."
-    ),
-    SignatureFault.OTHER_IDENTITY: (
-        "Remove t=s from the record at {name}, or sign with the domain of the address itself"
-        " (d= equal to the domain in i=)."
-    ),
-    SignatureFault.HEADER_CHANGED: (
-        "Compare the key in use with the record at {name}: most often, a new key was created but"
-        " not published. Otherwise look for a server that rewrites From, To, Subject, Date or"
-        " Message-ID after signing, adds a second one of them, or folds them again. Signing with"
-        " c=relaxed/relaxed tolerates new folding."
-    ),
-}
-
-
 def describe_signatures(dkim: DkimOfMail) -> tuple[Finding, ...]:
     """Return all findings about the signatures of a mail, without duplicates."""
     return tuple(dict.fromkeys(_describe(dkim)))
@@ -239,15 +188,13 @@ def choose_signature_to_fix(dkim: DkimOfMail, author_domain: str | None) -> Sign
 def describe_invalid(dkim: DkimOfMail, author_domain: str | None) -> Finding:
     """Return a finding that no signature is valid, with the fix for the most useful one."""
     count = len(dkim.signatures)
-    what = f"None of the {count} signatures is valid."
-    if count == 1:
-        what = "The only signature is not valid."
-    finding = make_finding("dkim.invalid", what, "")
+    case = "one" if count == 1 else "several"
     telling = choose_signature_to_fix(dkim, author_domain)
-    if telling is None or telling.fault is None:
-        return finding
-    known = _describe_fault(telling, telling.fault, has_passing=False)
-    return replace(finding, meaning=f"{what} {known.meaning}", fix=known.fix)
+    meaning = fix = ""
+    if telling is not None and telling.fault is not None:
+        cause = _describe_fault(telling, telling.fault, has_passing=False)
+        meaning, fix = cause.meaning, cause.fix
+    return make_finding("dkim.invalid", case=case, count=count, meaning=meaning, fix=fix)
 
 
 def describe_unaligned(dkim: DkimOfMail, author_domain: str) -> Finding:
@@ -260,16 +207,11 @@ def describe_unaligned(dkim: DkimOfMail, author_domain: str) -> Finding:
 
 def describe_undetermined(dkim: DkimOfMail, author_domain: str | None) -> Finding:
     """Return a finding that no signature is known to be valid or to be the author's."""
-    meaning = (
-        f"A signature is valid, but it could not be determined whether {author_domain} made it."
-    )
     if dkim.passing:
-        meaning_id = "dkim.alignment-undetermined"
-    else:
-        meaning_id = "dkim.undetermined"
-        silent = [signature for signature in dkim.signatures if not signature.result.is_determined]
-        meaning = " ".join(dict.fromkeys(signature.explanation for signature in silent))
-    return make_finding(meaning_id, meaning, _AGAIN)
+        return make_finding("dkim.alignment-undetermined", author_domain=author_domain)
+    silent = [signature for signature in dkim.signatures if not signature.result.is_determined]
+    explanation = " ".join(dict.fromkeys(signature.explanation for signature in silent))
+    return make_finding("dkim.undetermined", case="mail", explanation=explanation)
 
 
 def _describe(dkim: DkimOfMail) -> Iterator[Finding]:
@@ -295,15 +237,12 @@ def _describe_fault(
     name = signature.header.key_name
     if signature.key is not None:
         name = signature.key_record_name or name
-    fix = _FIXES.get(fault)
+    case = "explained"
     if fault is SignatureFault.KEY_BROKEN and signature.key is not None:
         if signature.key.needs_new_key:
-            fix = _FIXES[SignatureFault.KEY_TOO_SHORT]
+            case = "explained-new-key"
         elif signature.key.repaired:
-            fix = (
-                "Correct the TXT record at {name}: its key is complete, so you need no new key."
-                " The check of the domain shows the corrected text."
-            )
-    if fix is not None:
-        fix = fix.replace("{name}", name).replace("{signer}", _SIGNER)
-    return make_finding(fault.value, signature.explanation, fix, severity=severity)
+            case = "explained-complete"
+    return make_finding(
+        fault.value, case=case, severity=severity, explanation=signature.explanation, name=name
+    )

@@ -292,21 +292,16 @@ def _check_reports(
         )
     for authorization in authorizations:
         uri = authorization.uri
-        if authorization.presence is Presence.ABSENT and is_freemail(uri.host):
+        if authorization.presence is Presence.ABSENT:
+            missing = _authorization_record(authorization.record_name)
+            is_mailbox = is_freemail(uri.host)
             yield make_finding(
                 "dmarc.report-refused",
-                f"Reports to {uri.text} are not sent: {uri.host} is a mailbox provider,"
-                f" which does not publish that its users accept reports about {place}.",
-                f"Use an address at {place} for reports, or a service that reads reports.",
-            )
-        elif authorization.presence is Presence.ABSENT:
-            yield make_finding(
-                "dmarc.report-refused",
-                f"Reports to {uri.text} are not sent: {uri.host} does not publish that it"
-                f" accepts reports about {place}.",
-                f"Ask the owner of {uri.host} to publish this record, or use an address of"
-                " your own.",
-                _authorization_record(authorization.record_name),
+                case="mailbox-provider" if is_mailbox else "",
+                proposed=None if is_mailbox else missing,
+                uri=uri.text,
+                host=uri.host,
+                place=place,
             )
     silent = [
         asked.record_name for asked in authorizations if asked.presence is Presence.UNDETERMINED
@@ -342,8 +337,7 @@ def _check_syntax(
         is_trial = parse_tag_list(record.text).get("pct") == "0"
         finding = make_finding(
             "dmarc.obsolete-tags",
-            fix=f"Remove {tags} from the DMARC record."
-            + (" Write t=y instead of pct=0: it has the same meaning." if is_trial else ""),
+            case="trial" if is_trial else "",
             proposed=_publish(place, change_tags(record.text, **changes)),
             tags=tags,
         )

@@ -1,6 +1,7 @@
 """DMARC result of one received mail: alignment, policy, explanation and advice (RFC 9989 5)."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from msgspec import Struct
 
@@ -14,7 +15,7 @@ from mailcheck.checks.dmarc.evaluate import (
 )
 from mailcheck.checks.dmarc.record import PREFIX, Policy, TreeWalk, WalkStep, walk_tree
 from mailcheck.checks.dns_answers import Answers, Presence
-from mailcheck.checks.findings import SEND_FROM_REAL_SERVER, Finding, RecordToPublish, worst
+from mailcheck.checks.findings import Finding, RecordToPublish, worst
 from mailcheck.checks.findings_table import make_finding
 from mailcheck.checks.mail_domains import is_local_name, is_public_suffix, read_mail_domain
 from mailcheck.checks.spf.mail import SpfOfMail, excerpt
@@ -315,18 +316,6 @@ def make_result_without_author(result: AuthResult, explanation: str) -> DmarcOfM
     return DmarcOfMail(None, result, explanation)
 
 
-_AGAIN = (
-    "Check the test again in a minute. If the problem stays, the name servers of that domain or"
-    " the resolver of this service do not answer."
-)
-
-_REQUESTS = {
-    Policy.NONE: "requests no action (none)",
-    Policy.QUARANTINE: "asks receivers to quarantine such mail",
-    Policy.REJECT: "asks receivers to reject such mail",
-}
-
-
 def describe_dmarc_of_mail(
     dmarc: DmarcOfMail, spf: SpfOfMail | None, dkim: DkimOfMail | None
 ) -> Finding | None:
@@ -343,38 +332,46 @@ def describe_dmarc_of_mail(
         )
         return make_finding(
             "dmarc.undetermined",
-            f"DMARC could not be determined. {dmarc.explanation}",
-            _AGAIN if is_silent else SEND_FROM_REAL_SERVER,
+            case="mail" if is_silent else "private",
+            explanation=dmarc.explanation,
         )
     if dmarc.result is AuthResult.NONE:
         return _describe_missing_record(dmarc)
     policy = dmarc.policy or Policy.NONE
-    finding_id = "dmarc.fails-none" if policy is Policy.NONE else "dmarc.fails-enforced"
-    meaning = f"DMARC fails, and {dmarc.author_domain} {_REQUESTS[policy]}: {dmarc.explanation}"
-    return make_finding(finding_id, meaning, *_fix_alignment(dmarc, spf, dkim))
+    case, places, record = _fix_alignment(dmarc, spf, dkim)
+    return make_finding(
+        "dmarc.fails-none" if policy is Policy.NONE else "dmarc.fails-enforced",
+        case="found",
+        advice=case,
+        proposed=record,
+        author=dmarc.author_domain,
+        policy=policy.value,
+        explanation=dmarc.explanation,
+        **places,
+    )
 
 
 def _describe_missing_record(dmarc: DmarcOfMail) -> Finding:
     """Return a finding with the same reason as the check of the domain."""
     author = dmarc.author_domain or ""
     if is_local_name(author):
-        return make_finding(
-            "dmarc.no-record",
-            f"The From address is at {author}, a name that exists in your network only, so"
-            " receivers cannot check the author; many reject such mail.",
-            "Send from an address of a domain of your own.",
-        )
+        return make_finding("dmarc.no-record", case="local-name", author=author)
     known = worst(dmarc.verdict.findings) if dmarc.verdict is not None else None
     if known is None:
         known = describe_absence(dmarc.organizational_domain or dmarc.author_domain or "")
-    return make_finding("dmarc.no-record", known.meaning, known.fix, known.proposed)
+    return make_finding(
+        "dmarc.no-record",
+        case="known",
+        proposed=known.proposed,
+        meaning=known.meaning,
+        fix=known.fix,
+    )
 
 
 def _fix_alignment(
     dmarc: DmarcOfMail, spf: SpfOfMail | None, dkim: DkimOfMail | None
-) -> tuple[str, RecordToPublish | None]:
-    """Return the advice on what to change: preferably the signature."""
-    author = dmarc.author_domain
+) -> tuple[str, dict[str, Any], RecordToPublish | None]:
+    """Return the case of the advice, its places, and a record. Preferably the signature changes."""
     signers = (
         [signature.header.signing_domain for signature in dkim.passing] if dkim is not None else []
     )
@@ -384,28 +381,16 @@ def _fix_alignment(
         loose["aspf"] = "r"
     suffix = _find_false_suffix(dmarc, [*signers, *([sender] if sender else [])])
     if suffix is not None and suffix.record is not None:
-        fix = (
-            f"Remove psd=y from the DMARC record of {suffix.domain}: it says that {author} is not"
-            f" part of {suffix.domain}, so what passes for {suffix.domain} does not count."
-        )
         text = change_tags(suffix.record.text, psd=None)
         named = RecordToPublish(PREFIX + suffix.domain, "TXT", text)
-        return fix, None if suffix.alias_of else named
+        return "false-suffix", {"suffix": suffix.domain}, None if suffix.alias_of else named
     record = _relax_alignment(dmarc, loose)
     if record is not None:
         tags = " and ".join(f"{tag}=s" for tag in loose)
-        fix = (
-            f"Remove {tags} from the DMARC record, so that other names of"
-            f" {dmarc.organizational_domain} align, or sign with d={author}."
-        )
-        return fix, record
-    by_dkim = f"Sign the mail with a DKIM key of {author} (d={author})"
+        return "strict", {"tags": tags, "home": dmarc.organizational_domain}, record
     if signers:
-        by_dkim = f"Also sign the mail with a DKIM key of {author} (d={author})"
-    by_spf = f"make SPF pass for an envelope sender at {author}"
-    if sender is not None:
-        by_spf = f"use an envelope sender (bounce address) at {author} or a subdomain of it"
-    return f"{by_dkim}, or {by_spf}.", None
+        return "both" if sender is not None else "only-dkim", {}, None
+    return "only-spf" if sender is not None else "nothing-passes", {}, None
 
 
 def _find_false_suffix(dmarc: DmarcOfMail, passing: Sequence[str]) -> WalkStep | None:

@@ -279,49 +279,27 @@ def _printable(text: str) -> str:
 MAX_LISTED = 5  # maximum number of lists in one sentence
 
 
+_UNKNOWN_IDS = {
+    UnknownReason.REFUSED_BY_LIST: "dnsbl.refused",
+    UnknownReason.REWRITTEN: "dnsbl.rewritten",
+    UnknownReason.NO_ANSWER: "dnsbl.no-answer",
+    UnknownReason.FAILED_SELF_TEST: "dnsbl.sick",
+    UnknownReason.OVER_BUDGET: "dnsbl.over-budget",
+    UnknownReason.STRANGE_CODE: "dnsbl.strange-code",
+    UnknownReason.NO_TARGET: "dnsbl.no-target",
+}
+
+
 def describe_listings(listings: Sequence[Listing]) -> tuple[Finding, ...]:
     """Return a finding for each listing, worst first, and findings for unknown results."""
     listed = sorted(
         (row for row in listings if row.is_listed), key=lambda row: row.weight, reverse=True
     )
-    findings = [_describe_listing(row) for row in listed]
-    refusing = _names(listings, UnknownReason.REFUSED_BY_LIST)
-    if refusing:
-        findings.append(make_finding("dnsbl.refused", refusing=refusing))
-    rewritten = _names(listings, UnknownReason.REWRITTEN)
-    if rewritten:
-        findings.append(make_finding("dnsbl.rewritten", rewritten=rewritten))
-    return (*findings, *_other_unknowns(listings))
-
-
-def _other_unknowns(listings: Sequence[Listing]) -> list[Finding]:
-    sentences = {
-        UnknownReason.NO_ANSWER: ("dnsbl.no-answer", "gave no answer"),
-        UnknownReason.FAILED_SELF_TEST: (
-            "dnsbl.sick",
-            "fail their self-test and are not trusted until they recover",
-        ),
-        UnknownReason.OVER_BUDGET: (
-            "dnsbl.over-budget",
-            "received as many queries today as their operators allow",
-        ),
-        UnknownReason.STRANGE_CODE: (
-            "dnsbl.strange-code",
-            "gave an answer with an undocumented code",
-        ),
-        UnknownReason.NO_TARGET: (
-            "dnsbl.no-target",
-            (
-                "could not be queried: the addresses of the domain's mail servers could not be"
-                " determined"
-            ),
-        ),
-    }
-    return [
-        make_finding(finding_id, f"{names} {sentence}, so their result is unknown.")
-        for reason, (finding_id, sentence) in sentences.items()
-        if (names := _names(listings, reason))
-    ]
+    unknown = {finding_id: _names(listings, reason) for reason, finding_id in _UNKNOWN_IDS.items()}
+    return (
+        *map(_describe_listing, listed),
+        *(make_finding(finding_id, names=names) for finding_id, names in unknown.items() if names),
+    )
 
 
 def _describe_listing(row: Listing) -> Finding:
@@ -330,30 +308,23 @@ def _describe_listing(row: Listing) -> Finding:
         severity = Severity.ERROR
     elif row.weight > 0:
         severity = Severity.WARNING
-    what = f" as: {row.meaning}" if row.meaning else ""
-    consequence = "Many receivers reject mail because of it."
-    if row.is_shared:
-        consequence = "The address belongs to a mail provider and is shared with others."
-    elif row.weight < BLOCKING_WEIGHT:
-        consequence = "Some receivers rate your mail worse because of it."
+    case = "blocking"
     if row.weight == 0:
-        consequence = "Hardly any receiver uses it."
+        case = "unused"
+    elif row.is_shared:
+        case = "shared"
+    elif row.weight < BLOCKING_WEIGHT:
+        case = "weighed"
     return make_finding(
         "dnsbl.listed",
-        fix=_delisting(row.blocklist),
+        case=case,
+        advice="delist" if row.blocklist.delist_url else "expires",
         severity=severity,
         name=row.blocklist.name,
         matched=", ".join(row.matched),
-        what=what,
-        consequence=consequence,
+        what=f" as: {row.meaning}" if row.meaning else "",
+        url=row.blocklist.delist_url,
     )
-
-
-def _delisting(blocklist: Blocklist) -> str:
-    fix = "Find and stop the cause of the listing"
-    if blocklist.delist_url:
-        return f"{fix}, then request removal at {blocklist.delist_url}"
-    return f"{fix}; the listing expires automatically."
 
 
 def _names(listings: Sequence[Listing], reason: UnknownReason) -> str:

@@ -188,22 +188,14 @@ def _unknown(name: str, one: CaaProperty) -> Finding:
     """Return a finding about a tag that no authority knows; a near miss is corrected."""
     near = get_close_matches(one.tag, KNOWN_TAGS, 1)
     proposed = _rewrite(name, one, one.flags & CRITICAL, near[0]) if near else None
-    advice = f'Correct the tag to "{near[0]}".' if near else None
     if one.is_critical:
-        return make_finding(
-            "caa.unknown-critical",
-            fix=advice,
-            proposed=proposed or _rewrite(name, one, 0, one.tag),
-            replaced=(one.text.lower(),),
-            one=_shown(one),
-            name=name,
-            tag=one.tag[:MAX_SHOWN],
-        )
+        proposed = proposed or _rewrite(name, one, 0, one.tag)
     return make_finding(
-        "caa.unknown-tag",
-        fix=advice,
+        "caa.unknown-critical" if one.is_critical else "caa.unknown-tag",
+        case="near" if near else "",
         proposed=proposed,
         replaced=(one.text.lower(),),
+        near=near[0] if near else "",
         one=_shown(one),
         name=name,
         tag=one.tag[:MAX_SHOWN],

@@ -46,11 +46,7 @@ def evaluate_dnssec(domain: str, answers: Answers, *, is_validating: bool) -> Dn
 
 
 def _no_validator() -> Finding:
-    return make_finding(
-        "dnssec.undetermined",
-        "Could not be determined: no resolver of this service is configured as validating DNSSEC.",
-        "Run a validating resolver and declare it in the configuration of mailcheck.",
-    )
+    return make_finding("dnssec.undetermined", case="no_validator")
 
 
 def _unsigned(domain: str) -> Finding:

@@ -100,21 +100,20 @@ def _resolves_to(host: HostAddresses, client_ip: IpAddress | None) -> bool | Non
     return False if host.is_complete else None
 
 
+_FORMS_OF_NO_NAME = (HeloForm.LITERAL, HeloForm.SINGLE_LABEL, HeloForm.MALFORMED)
+
+
 def _describe_form(verdict: HeloVerdict) -> Finding | None:
-    problems = {
-        HeloForm.LITERAL: "an address in brackets, not a name",
-        HeloForm.SINGLE_LABEL: "a single word, not a full domain name",
-        HeloForm.MALFORMED: "not a domain name",
-    }
-    problem = problems.get(verdict.form)
-    return None if problem is None else _describe_problem(verdict, problem)
+    if verdict.form not in _FORMS_OF_NO_NAME:
+        return None
+    return _describe_problem(verdict, verdict.form.value)
 
 
-def _describe_problem(verdict: HeloVerdict, problem: str) -> Finding:
+def _describe_problem(
+    verdict: HeloVerdict, case: str, record: RecordToPublish | None = None
+) -> Finding:
     return make_finding(
-        "helo.unresolvable",
-        f"The mail server greets with {_excerpt(verdict.helo_name)}, which is {problem}; many"
-        " receivers distrust or reject that.",
+        "helo.unresolvable", case=case, proposed=record, helo_name=_excerpt(verdict.helo_name)
     )
 
 
@@ -129,15 +128,8 @@ def _describe_name(
         record = RecordToPublish(host.name, rdtype, str(client_ip))
     if host.presence is Presence.ABSENT:
         if is_local_name(host.name):
-            return _describe_problem(verdict, "a name that exists in your network only")
-        return make_finding(
-            "helo.unresolvable",
-            f"The mail server greets with {_excerpt(verdict.helo_name)}, a name that has no address"
-            " in DNS; many receivers distrust or reject that.",
-            "Publish the address of the server under this name, or let the server greet with a"
-            " name that has an address.",
-            record,
-        )
+            return _describe_problem(verdict, "local-name")
+        return _describe_problem(verdict, "no-address", record)
     if verdict.resolves_to_client is not False:
         return None
     return make_finding(

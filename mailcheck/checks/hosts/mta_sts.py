@@ -9,7 +9,7 @@ from msgspec import Struct
 from mailcheck.checks.aliases import alias_target, publish_at_target
 from mailcheck.checks.dns_answers import Answers, Presence, look_up, txt_values
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity
-from mailcheck.checks.findings_table import make_finding, several_records, undetermined
+from mailcheck.checks.findings_table import make_finding, undetermined
 from mailcheck.checks.hosts.mx import MxVerdict
 from mailcheck.checks.tags.misplaced import find_elsewhere
 from mailcheck.checks.tags.tag_lists import has_exact_version, parse_tag_list
@@ -193,7 +193,7 @@ def evaluate_mta_sts_record(domain: str, answers: Answers) -> MtaStsRecord:
         finding = _unreadable(domain, text)
     elif len(texts) > 1:
         record = RecordToPublish(PREFIX + domain, "TXT", text)
-        finding = several_records("mta-sts.several", "MTA-STS", domain, record)
+        finding = make_finding("mta-sts.several", proposed=record, domain=domain)
     elif _ID.fullmatch(parse_tag_list(text).get("id") or "") is None:
         finding = _bad_id(domain, text)
     if finding is None:

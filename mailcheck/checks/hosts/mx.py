@@ -7,7 +7,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mailcheck.checks.dns_answers import (
-    CLOSED_RESOLVER,
     Answers,
     DnsStatus,
     HostAddresses,
@@ -18,7 +17,7 @@ from mailcheck.checks.dns_answers import (
     presence_of,
 )
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity
-from mailcheck.checks.findings_table import advice_of, make_finding, undetermined
+from mailcheck.checks.findings_table import make_finding, undetermined
 from mailcheck.checks.mail_domains import registrable_domain
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address, why_not_public
 
@@ -178,24 +177,18 @@ def _propose_other_host(
 
 
 def _describe_host_without_address(host: MailHost, severity: Severity) -> Finding:
-    return make_finding(
-        "mx.dead-host",
-        f"The mail host {host.exchange} has no address, so mail sent to it waits or bounces.",
-        f"Publish an address for {host.exchange}, or remove the MX record that names it.",
-        severity=severity,
-    )
+    return make_finding("mx.dead-host", severity=severity, exchange=host.exchange)
 
 
 def _describe_appended_zone(domain: str, host: MailHost, severity: Severity) -> Finding:
     return make_finding(
         "mx.dead-host",
-        f"The mail host {host.exchange} has no address: the name of the zone was appended to"
-        f" {host.intended}. Mail sent to it waits or bounces.",
-        f"Name {host.intended} in the MX record. If your zone editor appends the name of the zone,"
-        " end the name with a dot.",
-        RecordToPublish(domain, "MX", f"{host.preference} {host.intended}."),
-        (_value(host),),
+        case="zone-appended",
+        proposed=RecordToPublish(domain, "MX", f"{host.preference} {host.intended}."),
+        replaced=(_value(host),),
         severity=severity,
+        exchange=host.exchange,
+        intended=host.intended,
     )
 
 
@@ -325,8 +318,7 @@ def _find_findings(
     nulls: Sequence[str],
 ) -> list[Finding]:
     if status is DnsStatus.NO_INTERNET:
-        advice = advice_of("doctor.resolver.closed")
-        return [make_finding("mx.undetermined", CLOSED_RESOLVER, advice)]
+        return [make_finding("mx.undetermined", case="resolver")]
     if not status.is_determined:
         return [undetermined("mx.undetermined", [domain])]
     if nulls and hosts:

@@ -8,7 +8,7 @@ from msgspec import Struct
 from mailcheck.checks.aliases import alias_target, publish_at_target
 from mailcheck.checks.dns_answers import Answers, Presence, look_up, txt_values
 from mailcheck.checks.findings import Finding, RecordToPublish
-from mailcheck.checks.findings_table import make_finding, several_records, undetermined
+from mailcheck.checks.findings_table import make_finding, undetermined
 from mailcheck.checks.tags.misplaced import find_elsewhere
 from mailcheck.checks.tags.tag_lists import has_exact_version, parse_tag_list
 from mailcheck.checks.tags.tag_repair import (
@@ -106,7 +106,7 @@ def _several(domain: str, texts: Sequence[str]) -> Finding:
     uris = dict.fromkeys(uri for text in texts for uri in _find_intended_uris(text))
     kept = propose_tls_rpt(domain, uris)
     record = kept or RecordToPublish(PREFIX + domain, "TXT", texts[0])
-    return several_records("tls-rpt.several", "TLS-RPT", domain, record)
+    return make_finding("tls-rpt.several", proposed=record, domain=domain)
 
 
 def _unreadable(domain: str, texts: Sequence[str]) -> Finding:

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from msgspec import Struct
-
 from mailcheck.checks.content.html_tree import VOID, Element, End, HtmlTree, Words
 from mailcheck.checks.content.phrases import fold, make_plain
 from mailcheck.checks.findings_table import make_finding
@@ -218,66 +216,30 @@ def _luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-class _Fault(Struct, frozen=True):
-    """A kind of fault: its criterion, and the id and meaning of its finding.
-
-    :param fix: advice with the contrast limits; `None` for the advice of the row.
-    """
-
-    criterion: str
-    id: str
-    meaning: str
-    fix: str | None = None
-
-
 _FAULTS = {
-    "no alt": _Fault(
-        "1.1.1",
-        "accessibility.image-without-alt",
-        "Images without an alternative text: {count} (the first: {sample})."
-        " Screen readers read their URL or skip them, and so do programs without images.",
-    ),
-    "image link": _Fault(
-        "2.4.4",
-        "accessibility.image-link-without-text",
-        "Links made of images without an alternative text: {count} (the first leads to {sample})."
-        " Readers who cannot see the image do not learn where the link leads.",
-    ),
-    "empty link": _Fault(
-        "2.4.4",
-        "accessibility.empty-link",
-        "Links without text: {count} (the first leads to {sample}).",
-    ),
-    "contrast": _Fault(
-        "1.4.3",
-        "accessibility.low-contrast",
-        "Texts with too little contrast: {count} (the first: {sample}).",
-        f"Choose colours with a contrast of at least {LEAST_CONTRAST}, or"
-        f" {LEAST_CONTRAST_OF_LARGE:g} for large text.",
-    ),
-    "heading": _Fault(
-        "1.3.1",
-        "accessibility.heading-skipped",
-        "Headings that skip a level: {count} (the first: {sample})."
-        " Readers who navigate by headings look for the missing one.",
-    ),
-    "vague link": _Fault(
-        "2.4.4",
-        "accessibility.vague-link-text",
-        "Link texts that say little on their own: {count} (the first: {sample})."
-        " Screen readers list links without the words around them.",
-    ),
+    "no alt": ("1.1.1", "accessibility.image-without-alt"),
+    "image link": ("2.4.4", "accessibility.image-link-without-text"),
+    "empty link": ("2.4.4", "accessibility.empty-link"),
+    "contrast": ("1.4.3", "accessibility.low-contrast"),
+    "heading": ("1.3.1", "accessibility.heading-skipped"),
+    "vague link": ("2.4.4", "accessibility.vague-link-text"),
 }
+"""The criterion and the finding of each kind of fault."""
 
 
 def _list_findings(page: _Page, lines: Lines) -> Iterator[AccessibilityFinding]:
     if page.has_words and not page.has_language:
         no_language = make_finding("accessibility.no-language")
         yield AccessibilityFinding(no_language, "3.1.1", (), 1)
-    for kind, fault in _FAULTS.items():
+    for kind, (criterion, finding_id) in _FAULTS.items():
         positions = page.faults.get(kind, [])
         if positions:
             count = len(positions)
-            meaning = fault.meaning.format(count=count, sample=page.samples[kind])
-            finding = make_finding(fault.id, meaning, fault.fix)
-            yield AccessibilityFinding(finding, fault.criterion, lines.places(positions), count)
+            finding = make_finding(
+                finding_id,
+                count=count,
+                sample=page.samples[kind],
+                least=LEAST_CONTRAST,
+                least_of_large=LEAST_CONTRAST_OF_LARGE,
+            )
+            yield AccessibilityFinding(finding, criterion, lines.places(positions), count)

@@ -145,7 +145,12 @@ def judge_unsubscribe(facts: MailFacts, signed_fields: Set[str] | None) -> Itera
     if one_click is OneClick.UNDETERMINED:
         yield charge("unsubscribe.undetermined")
     elif one_click is not OneClick.WORKS:
-        yield charge("unsubscribe.no-one-click", fix=_FIXES[one_click], one_click=one_click.value)
+        yield charge(
+            "unsubscribe.no-one-click",
+            case="fault",
+            fix=_FIXES[one_click],
+            one_click=one_click.value,
+        )
     if one_click not in (OneClick.NO_FIELD, OneClick.ENCODED) and not facts.unsubscribe.uris:
         yield charge("unsubscribe.no-address", names=quote(", ".join(facts.bulk.list_fields)))
     if not facts.unsubscribe.body_links:

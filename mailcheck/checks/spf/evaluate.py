@@ -1,6 +1,7 @@
 """Evaluation of the SPF records of a domain, with findings and the record to publish."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from dns.rdtypes.ANY.TXT import TXT
 from msgspec.structs import replace
@@ -53,14 +54,6 @@ from mailcheck.core.domains.domain_names import is_within
 
 LONG_RECORD = 450  # octets; a longer answer may not fit into a datagram, RFC 7208 3.4
 
-_NO_RECORD = (
-    "No record is proposed here: it is not certain what was intended, and a sender could be left"
-    " out."
-)
-
-_BROKEN = "so receivers return permerror and no mail of {domain} passes SPF"
-
-
 _MOST_QUOTED = 6
 
 _OF_HOSTS = (MechanismName.A, MechanismName.MX)
@@ -83,23 +76,20 @@ def _describe_unreadable(
 
     :param is_beside: whether the domain also has a valid record.
     """
-    which = "also has a TXT record" if is_beside else "has a TXT record"
-    fix = "Replace that TXT record with one that begins with v=spf1 and one space."
-    if is_beside:
-        fix = "Publish one SPF record that names the senders of both, and delete the other one."
+    case = "beside" if is_beside else ""
+    if proposed is None:
+        case = "beside-unclear" if is_beside else "unclear"
     return make_finding(
         "spf.unreadable",
-        fix=fix if proposed is not None else f"{fix} {_NO_RECORD}",
+        case=case,
         proposed=proposed,
         severity=Severity.WARNING if is_beside else Severity.ERROR,
         domain=domain,
-        which=which,
         text=text[:40],
     )
 
 
 def _check_limits(verdict: SpfVerdict, proposed: RecordToPublish | None) -> Iterator[Finding]:
-    broken = _BROKEN.format(domain=verdict.domain)
     if verdict.lookup_count > MAX_LOOKUPS:
         count = f"{'at least ' if verdict.is_truncated else ''}{verdict.lookup_count}"
         yield make_finding(
@@ -107,7 +97,7 @@ def _check_limits(verdict: SpfVerdict, proposed: RecordToPublish | None) -> Iter
             proposed=proposed,
             count=count,
             max_lookups=MAX_LOOKUPS,
-            broken=broken,
+            domain=verdict.domain,
         )
     if verdict.void_count > MAX_VOIDS:
         terms = min((verdict.void_terms_for(version) for version in IP_VERSIONS), key=len)
@@ -117,7 +107,7 @@ def _check_limits(verdict: SpfVerdict, proposed: RecordToPublish | None) -> Iter
             count=len(terms),
             quoted_terms=_quoted(terms),
             max_voids=MAX_VOIDS,
-            broken=broken,
+            domain=verdict.domain,
         )
 
 
@@ -179,6 +169,13 @@ def _find_voids_before_senders(tree: SpfNode, version: int) -> tuple[list[str], 
     return voids, list(behind)
 
 
+_PROBLEMS = {
+    NodeProblem.ABSENT: "spf.include-absent",
+    NodeProblem.LOOP: "spf.include-loop",
+    NodeProblem.SEVERAL: "spf.include-several",
+}
+
+
 def _describe_node(
     node: SpfNode,
     domain: str,
@@ -192,145 +189,85 @@ def _describe_node(
     :param unborn: terms that permit the domain's mail hosts as soon as these have addresses.
     """
     is_own = top is None
-    place = "the SPF record" if is_own else f"the SPF record of {node.domain} ({node.term})"
-    if top is not None:
-        faults = {
-            NodeProblem.ABSENT: ("spf.include-absent", "which has no SPF record"),
-            NodeProblem.LOOP: ("spf.include-loop", "which leads back to itself"),
-            NodeProblem.SEVERAL: ("spf.include-several", "which has more than one SPF record"),
-        }
-        if node.problem in faults:
-            finding_id, fault = faults[node.problem]
-            yield make_finding(
-                finding_id,
-                f'"{node.term}" leads to {node.domain}, {fault}, {_BROKEN.format(domain=domain)}.',
-                _advise_include(node)
-                if node is top
-                else f'Ask the owner of the record with "{node.term}" to fix it{_until_then(top)}.',
-                proposed,
-            )
+    places: dict[str, Any] = {
+        "place": "the SPF record" if is_own else f"the SPF record of {node.domain} ({node.term})",
+        "domain": domain,
+        "target": node.domain,
+        "top": "" if top is None else top.term,
+    }
+    if top is not None and node.problem in _PROBLEMS:
+        case, words = _advise_include(node) if node is top else (_ask_owner(top), "")
+        yield make_finding(
+            _PROBLEMS[node.problem],
+            case=case,
+            proposed=proposed,
+            term=node.term,
+            words=words,
+            **places,
+        )
     if node.unanswered_names:
         yield undetermined("spf.undetermined", node.unanswered_names)
     for problem in node.record.problems if node.record else ():
         if is_own or problem.is_error:
-            yield _describe_problem(problem, place, domain, proposed, useless, top=top)
+            yield _describe_problem(problem, places, proposed, useless, top)
+    ask = "" if top is None else "own" if is_within(node.domain, domain) else _ask_owner(top)
     absent_terms = {c.term for c in node.children if c.problem is NodeProblem.ABSENT}
     for term in (void for void in node.voids if void not in absent_terms):
-        if term in unborn:
-            yield make_finding(
-                "spf.void",
-                f'"{term}" in {place} leads to no mail host with an address. It permits no host'
-                " and counts against a limit of two.",
-                f"Mend the MX records of {domain} and the addresses of its mail hosts first. Keep"
-                f' "{term}", which permits them then. Remove it only if {domain} receives no mail.',
-            )
-            continue
-        yield make_finding(
-            "spf.void",
-            f'"{term}" in {place} leads to a name that does not exist. It permits no host and'
-            " counts against a limit of two.",
-            _ask_owner(node, top, domain)
-            if top is not None
-            else f'Remove "{term}" from the SPF record.'
-            if is_plain(term)
-            else _advise_correction(term),
-            proposed if is_own else None,
-        )
+        case = "unborn" if term in unborn else ask or ("" if is_plain(term) else "unclear")
+        record = proposed if is_own and case != "unborn" else None
+        yield make_finding("spf.void", case=case, proposed=record, term=term, **places)
     for term in node.oversized_mx:
-        yield make_finding(
-            "spf.too-many-mx",
-            fix=None if top is None else _ask_owner(node, top, domain),
-            proposed=None if top is None else proposed,
-            term=term,
-            place=place,
-            consequence=_BROKEN.format(domain=domain),
-        )
+        record = None if is_own else proposed
+        yield make_finding("spf.too-many-mx", case=ask, proposed=record, term=term, **places)
 
 
-def _ask_owner(node: SpfNode, top: SpfNode, domain: str) -> str:
-    """Return the advice for a record that the record of the domain leads to."""
-    if is_within(node.domain, domain):
-        return f"Fix the record at {node.domain}."
-    return f"Ask the owner of {node.domain} to fix the record there{_until_then(top)}."
+def _ask_owner(top: SpfNode) -> str:
+    """Return the case of a faulty record that ``top`` leads to and that another owner has.
 
-
-def _until_then(top: SpfNode) -> str:
-    """Return the advice about a term that leads to a faulty record.
-
-    It is empty for a redirect, without which fewer hosts would pass.
+    Without a redirect, fewer hosts would pass, so only an include can be removed until then.
     """
-    if top.term.startswith(REDIRECT):
-        return ""
-    return f'; until then remove "{top.term}" from your own record if you do not need it'
+    return "owner" if top.term.startswith(REDIRECT) else "owner-or-remove"
 
 
-def _advise_include(node: SpfNode) -> str:
-    """Return the advice for a term of the domain's own record that leads to no record."""
+def _advise_include(node: SpfNode) -> tuple[str, str]:
+    """Return the case of a term of the own record that leads to no record, and words for it."""
     meant = find_meaning((node.term,), frozenset((node.term,)))
     if meant.words and not meant.unclear and meant.words != (node.term,):
-        return f'Write "{" ".join(meant.words)}".'
-    if not is_plain(node.term):
-        return _advise_correction(node.term)
-    return f'Remove "{node.term}", or have an SPF record published at {node.domain}.'
-
-
-def _advise_correction(term: str) -> str:
-    """Return the advice for a term with an invalid host name; it may stand for a sender."""
-    return f'Correct "{term}": only one domain name may follow the colon.'
+        return "write", " ".join(meant.words)
+    return "" if is_plain(node.term) else "unclear", ""
 
 
 def _describe_problem(
     problem: TermProblem,
-    place: str,
-    domain: str,
+    places: Mapping[str, Any],
     proposed: RecordToPublish | None,
     useless: frozenset[str],
     top: SpfNode | None,
 ) -> Finding:
     meant = find_meaning((problem.term,), useless)
-    fix = "Remove or correct it."
-    if meant.words not in ((), (problem.term,)):
-        fix = f'Write "{" ".join(meant.words)}".'
-    elif problem.term.lower().startswith(REDIRECT) and problem.reason.startswith(NEVER_READ):
-        fix = _advise_ignored_redirect(problem, proposed)
-    elif problem.reason.startswith(NEVER_READ):
-        fix = "Put it before that term, or remove it."
-    if meant.unclear and proposed is not None:
-        fix = "Remove the spaces inside terms: a term contains no space."
-    elif meant.unclear:
-        fix = (
-            "Correct it: write a: before a mail server, ip4: or ip6: before an address, and"
-            f" include: before a service. {_NO_RECORD}"
-        )
+    is_redirect = problem.term.lower().startswith(REDIRECT)
+    included = INCLUDE + problem.term[len(REDIRECT) :] if is_redirect else ""
+    case = ""
     if top is not None:
-        fix = f"Ask the owner of that record to fix it{_until_then(top)}."
-    if problem.is_error:
-        consequence = _BROKEN.format(domain=domain)
-        return make_finding(
-            "spf.syntax",
-            fix=fix,
-            proposed=proposed,
-            term=problem.term,
-            place=place,
-            reason=problem.reason,
-            consequence=consequence,
-        )
+        case = _ask_owner(top)
+    elif meant.unclear:
+        case = "unclear" if proposed is None else "spaces"
+    elif meant.words not in ((), (problem.term,)):
+        case = "write"
+    elif problem.reason.startswith(NEVER_READ):
+        case = "redirect" if is_redirect else "never-read"
+        if included and proposed is not None and included in proposed.value.split(" "):
+            case = "redirect-or-include"
     return make_finding(
-        "spf.ignored-term",
-        fix=fix,
+        "spf.syntax" if problem.is_error else "spf.ignored-term",
+        case=case,
         proposed=proposed,
         term=problem.term,
-        place=place,
         reason=problem.reason,
+        words=" ".join(meant.words),
+        included=included,
+        **places,
     )
-
-
-def _advise_ignored_redirect(problem: TermProblem, proposed: RecordToPublish | None) -> str:
-    """Return the advice for a redirect beside an ``all``, in the words of the proposed record."""
-    included = INCLUDE + problem.term[len(REDIRECT) :]
-    if proposed is None or included not in proposed.value.split(" "):
-        return f'Remove "{problem.term}".'
-    return f'Write "{included}" before the all, or remove "{problem.term}".'
 
 
 def _check_all_mechanism(
@@ -349,12 +286,21 @@ def _check_all_mechanism(
         return
     is_own = last is verdict.tree
     where = "The SPF record" if is_own else f"The SPF record of {last.domain} ({last.term})"
-    fix = None if is_own else _advise_target(verdict.domain, last.domain)
-    record = proposed if is_own else None
+    case = "" if is_own else "own" if is_within(last.domain, verdict.domain) else "owner"
+    finding_id = ""
     if verdict.all_qualifier is None and verdict.is_complete and not verdict.is_truncated:
-        yield make_finding("spf.no-end", fix=fix, proposed=record, where=where)
+        finding_id = "spf.no-end"
     elif verdict.all_qualifier is Qualifier.NEUTRAL:
-        yield make_finding("spf.neutral", fix=fix, proposed=record, where=where)
+        finding_id = "spf.neutral"
+    if finding_id:
+        yield make_finding(
+            finding_id,
+            case=case,
+            proposed=proposed if is_own else None,
+            where=where,
+            target=last.domain,
+            domain=verdict.domain,
+        )
 
 
 def _find_last_record(tree: SpfNode | None) -> SpfNode | None:
@@ -367,15 +313,6 @@ def _find_last_record(tree: SpfNode | None) -> SpfNode | None:
         if "%" in tree.term:
             return None
     return None if tree is None or (tree.record is None and tree.term) else tree
-
-
-def _advise_target(domain: str, target: str) -> str:
-    """Return the advice for the end of a record that another one redirects to."""
-    whose = "End" if is_within(target, domain) else f"Ask the owner of {target} to end"
-    return (
-        f"{whose} the SPF record at {target} with ~all. Do not add it to the record of {domain}:"
-        " receivers ignore a redirect beside an all (RFC 7208 6.1)."
-    )
 
 
 def _check_conventions(verdict: SpfVerdict) -> Iterator[Finding]:
@@ -451,12 +388,10 @@ def _collect_findings(
     if len(verdict.records) > 1:
         yield make_finding(
             "spf.several",
-            fix="Replace all SPF records with a single one that has the terms of all."
-            + ("" if proposed is not None else f" {_NO_RECORD}"),
+            case="unclear" if proposed is None else "",
             proposed=proposed,
             domain=domain,
             count=len(verdict.records),
-            consequence=_BROKEN.format(domain=domain),
         )
     elif tree is not None and tree.record is not None:
         # Findings in order of severity.
@@ -579,10 +514,9 @@ def _explain_absence(
         )
         return SpfVerdict(domain, Presence.ABSENT, findings=(finding,))
     sender = _choose_own_term(domain, answers)
-    fix = "Publish an SPF record that names every server and service that sends for the domain"
     finding = make_finding(
         "spf.absent",
-        fix=f"{fix}." if sender else f'{fix}, or "v=spf1 -all" if none does.',
+        case="sender" if sender else "",
         proposed=RecordToPublish(domain, "TXT", propose_new_record(sender)) if sender else None,
         domain=domain,
     )

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity, worst
-from mailcheck.checks.findings_table import make_finding, undetermined
+from mailcheck.checks.findings_table import FINDINGS, make_finding, undetermined
 from mailcheck.checks.mail_domains import is_local_name, read_mail_domain
 from mailcheck.checks.spf.repair import add_term, make_ip_term, propose_new_record, repair_text
 from mailcheck.checks.spf.tree import SpfVerdict
@@ -168,16 +168,6 @@ def _split_sender(envelope_sender: str) -> tuple[str, str]:
     return mailbox.local_part, mailbox.domain
 
 
-_ALLOW = (
-    'If {ip} belongs to you or to a service that sends for you, add "{term}" to the SPF record of'
-    " {domain}, before its end. If not, the mail was forwarded or forged: do not change the"
-    " record."
-)
-
-_ALLOW_OWN = (
-    'Add "{term}" to the SPF record of {domain}: by its name or MX, {ip} is a host of this domain.'
-)
-
 _IDS = {
     AuthResult.FAIL: "spf.result-fail",
     AuthResult.SOFTFAIL: "spf.result-softfail",
@@ -194,27 +184,6 @@ _FINDINGS_OF_HELO = {
 
 HELO_IDS = tuple(_FINDINGS_OF_HELO.values())
 """Ids of the findings about the HELO identity."""
-
-_MEANINGS = {
-    AuthResult.FAIL: (
-        "The SPF record of {domain} says that {ip} may not send for it; receivers may reject such"
-        " mail."
-    ),
-    AuthResult.SOFTFAIL: (
-        "The SPF record of {domain} says that {ip} probably may not send for it; receivers treat"
-        " such mail with suspicion."
-    ),
-    AuthResult.NEUTRAL: (
-        "The SPF record of {domain} neither allows nor forbids {ip} to send for it, so it does not"
-        " help the mail."
-    ),
-    AuthResult.NONE: (
-        "{domain} has no SPF record, so receivers cannot check whether {ip} may send for it."
-    ),
-    AuthResult.PERMERROR: (
-        "Receivers cannot use the SPF record of {domain}, and many count that as a fail."
-    ),
-}
 
 
 def describe_spf_of_mail(
@@ -237,16 +206,14 @@ def describe_spf_of_mail(
         return undetermined("spf.undetermined", identity.unanswered_names or (identity.domain,))
     name = read_mail_domain(identity.domain)
     if identity.result is AuthResult.NONE and (name is None or is_local_name(name)):
-        where = (
-            "HELO and the envelope sender" if verdict.mail_from_uses_helo else "the envelope sender"
-        )
-        reason = identity.explanation
-        if name is not None:
-            reason = f"{identity.domain} is a name that exists in your network only."
         return make_finding(
             "spf.result-none",
-            f"{reason} Receivers cannot check whether the host may send the mail.",
-            f"Use a full domain name of your own in {where}, and publish an SPF record for it.",
+            case="no-domain" if name is None else "local-name",
+            domain=identity.domain,
+            explanation=identity.explanation,
+            where="HELO and the envelope sender"
+            if verdict.mail_from_uses_helo
+            else "the envelope sender",
         )
     if identity.result is AuthResult.PERMERROR:
         return _describe_permerror(verdict, domain_verdict, is_own_host=is_own_host)
@@ -256,20 +223,19 @@ def describe_spf_of_mail(
         (finding for finding in found if finding.id in ("spf.unreadable", "spf.misplaced")), None
     )
     if identity.result is AuthResult.NONE and ignored is not None:
-        result = make_finding("spf.result-none", ignored.meaning, ignored.fix)
-        ignored = replace(ignored, id=result.id, severity=result.severity)
+        row = FINDINGS["spf.result-none"]
+        ignored = replace(ignored, id=row.id, severity=row.severity)
         return _add_client(ignored, verdict) if is_own_host else ignored
-    meaning = _MEANINGS[identity.result].format(domain=identity.domain, ip=verdict.client_ip)
-    allow = _ALLOW_OWN if is_own_host else _ALLOW
-    if identity.result is not AuthResult.NONE:
-        meaning = f"{meaning} {identity.explanation}"
     return make_finding(
         _IDS[identity.result],
-        meaning,
-        allow.format(
-            ip=verdict.client_ip, domain=identity.domain, term=make_ip_term(verdict.client_ip)
-        ),
-        _record_for_address(identity, verdict.client_ip, domain_verdict) if is_own_host else None,
+        case="own-host" if is_own_host else "any-host",
+        proposed=_record_for_address(identity, verdict.client_ip, domain_verdict)
+        if is_own_host
+        else None,
+        ip=verdict.client_ip,
+        domain=identity.domain,
+        term=make_ip_term(verdict.client_ip),
+        explanation=identity.explanation,
     )
 
 
@@ -290,8 +256,9 @@ def describe_spf_of_helo(verdict: SpfOfMail, *, is_own_host: bool = False) -> Fi
         record = _record_for_address(identity, verdict.client_ip)
     return make_finding(
         _FINDINGS_OF_HELO[identity.result],
-        f"SPF for the HELO name {identity.domain} results in {identity.result.value}; a few"
-        f" receivers check it. {identity.explanation}",
+        domain=identity.domain,
+        result=identity.result.value,
+        explanation=identity.explanation,
         proposed=record,
     )
 
@@ -336,22 +303,13 @@ def _describe_permerror(
     repaired record could reject the mail.
     """
     identity = verdict.mail_from
-    meaning = _MEANINGS[AuthResult.PERMERROR].format(domain=identity.domain)
     found = domain_verdict.findings if domain_verdict is not None else ()
-    known = worst(
-        found_finding for found_finding in found if found_finding.severity is Severity.ERROR
-    ) or next(
-        (
-            found_finding
-            for found_finding in found
-            if found_finding.id == "spf.voids-before-senders"
-        ),
-        None,
+    known = worst(finding for finding in found if finding.severity is Severity.ERROR) or next(
+        (finding for finding in found if finding.id == "spf.voids-before-senders"), None
     )
-    fix = f"Fix the SPF record of {identity.domain}."
     record: RecordToPublish | None = None
     if known is not None:
-        fix, record = known.fix, known.proposed
+        record = known.proposed
         if (
             record is None
             and is_own_host
@@ -364,8 +322,14 @@ def _describe_permerror(
         repaired = repair_text(identity.record)
         if repaired not in ("", identity.record):
             record = RecordToPublish(identity.domain, "TXT", repaired)
-    meaning = f"{meaning} {identity.explanation}"
-    finding = make_finding("spf.result-permerror", meaning, fix, record)
+    finding = make_finding(
+        "spf.result-permerror",
+        case="found" if known is None else "known",
+        proposed=record,
+        domain=identity.domain,
+        explanation=identity.explanation,
+        fix="" if known is None else known.fix,
+    )
     put_first = known is not None and "voids" in known.id
     return _add_client(finding, verdict, put_first=put_first) if is_own_host else finding
 

@@ -32,7 +32,7 @@ async def examine_company(
         document = await provider.get(discovery_url(issuer))
         metadata, problem = read_metadata(document, issuer)
         if metadata is None:
-            return [make_finding(_FAULT, f"[oidc] issuer {issuer}: {problem}.")]
+            return [make_finding(_FAULT, issuer=issuer, problem=problem)]
         found = list(_examine_keys(metadata.jwks_uri, await provider.get(metadata.jwks_uri)))
         query = urlencode(
             {
@@ -49,10 +49,9 @@ async def examine_company(
         visited = await provider.visit(f"{metadata.authorization_endpoint}{joint}{query}")
         found += _examine_visit(visited.status, visited.location, rules.client_id, redirect)
     except ProviderSilent as failure:
-        return [undetermined_finding(TOPIC, f"The provider does not answer: {failure}.")]
+        return [undetermined_finding(TOPIC, "silent", failure=failure)]
     except (ProviderUnusable, ProviderRefused) as failure:
-        meaning = f"[oidc] issuer does not lead to a usable provider: {failure}."
-        return [make_finding(_FAULT, meaning)]
+        return [make_finding(_FAULT, case="no-provider", failure=failure)]
     if rules.roles or rules.allowed_groups:
         found.append(_describe_groups(document, rules.groups_claim))
     return found
@@ -63,7 +62,7 @@ def _examine_keys(address: str, document: Mapping[str, Any]) -> Iterator[Finding
     keys = listed if isinstance(listed, list) else []
     usable = [key for key in keys if isinstance(key, dict) and key.get("kty") in KEY_TYPES]
     if not usable:
-        yield make_finding(_FAULT, f"The provider publishes no usable key at {address}.")
+        yield make_finding(_FAULT, case="no-keys", address=address)
 
 
 def _examine_visit(status: int, location: str, client_id: str, redirect: str) -> Iterator[Finding]:
@@ -71,13 +70,12 @@ def _examine_visit(status: int, location: str, client_id: str, redirect: str) ->
     if location.startswith(redirect):
         errors = parse_qs(urlsplit(location).query).get("error", [""])
         if errors[0] in _UNKNOWN_CLIENT:
-            meaning = f"The provider refuses [oidc] client_id {client_id}: {errors[0]}."
-            yield make_finding("doctor.company.redirect", meaning)
+            yield make_finding(
+                "doctor.company.redirect", case="client", client_id=client_id, error=errors[0]
+            )
     elif status >= 400:
         yield make_finding(
-            "doctor.company.redirect",
-            f"The provider refuses the client {client_id} with the redirect address {redirect}: it"
-            f" answers with status {status}.",
+            "doctor.company.redirect", client_id=client_id, redirect=redirect, status=status
         )
 
 
