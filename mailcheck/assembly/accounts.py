@@ -154,7 +154,7 @@ def build_accounts(runtime: Runtime) -> AccountParts:
         audit,
         open_to,
         schemes=runtime.config.web.oauth_schemes,
-        clock_and_randomness=clock_and_randomness,
+        clocks=clock_and_randomness,
     )
     company = build_company(runtime, keep, projects, names, sign_in, attempts=attempts, audit=audit)
     passkeys = build_passkeys(runtime, sign_in, attempts, audit)
@@ -196,7 +196,7 @@ def build_accounts(runtime: Runtime) -> AccountParts:
             keep,
             projects,
             audit,
-            clock_and_randomness=clock_and_randomness,
+            clocks=clock_and_randomness,
         ),
         access_tokens=AccessTokens(oauth_store, authenticator, now),
         attempts=attempts,
@@ -217,9 +217,7 @@ def build_passkeys(
     if site is None:
         return None
     store, clocks = PasskeyStore(runtime.engine), runtime.clock_and_randomness
-    return Passkeys(
-        site, store, sign_in, attempts, audit, journal=runtime.clients, clock_and_randomness=clocks
-    )
+    return Passkeys(site, store, sign_in, attempts, audit, journal=runtime.clients, clocks=clocks)
 
 
 def company_rules(options: OidcOptions, id_claim: str) -> CompanyRules:
@@ -261,7 +259,7 @@ def build_company(
         attempts=attempts,
         audit=audit,
         journal=runtime.clients,
-        clock_and_randomness=runtime.clock_and_randomness,
+        clocks=runtime.clock_and_randomness,
     )
 
 

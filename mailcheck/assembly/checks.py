@@ -327,7 +327,7 @@ def build_checks(runtime: CheckRuntime) -> Checks:
             watched.blocklists,
             plain,
             probes,
-            clock_and_randomness=clock_and_randomness,
+            clocks=clock_and_randomness,
         ),
         queries=(asked.lists, watched.lists),
     )

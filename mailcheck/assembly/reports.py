@@ -118,7 +118,7 @@ def build_reports(
             reported,
             offer,
             resolver=plain,
-            clock_and_randomness=clock_and_randomness,
+            clocks=clock_and_randomness,
         ),
         importing=importing,
     )

@@ -138,7 +138,7 @@ def build_webhooks(runtime: Runtime, mail: MailParts, audit: Audit) -> WebhookPa
             write,
             mail.loader,
             audit=audit,
-            clock_and_randomness=clock_and_randomness,
+            clocks=clock_and_randomness,
         ),
         deliver,
     )
@@ -219,7 +219,7 @@ def build_inbound(
             providers,
             waiting,
             audit,
-            clock_and_randomness=clock_and_randomness,
+            clocks=clock_and_randomness,
         ),
         send=SendInbound(
             store=store,
@@ -229,7 +229,7 @@ def build_inbound(
             waiting=waiting,
             deliver=deliver,
             max_size=config.smtp.max_message_size,
-            clock_and_randomness=clock_and_randomness,
+            clocks=clock_and_randomness,
         ),
         read=read,
     )

@@ -273,7 +273,7 @@ def test_watches_use_half_of_the_budget(watching: Watching) -> None:
     limit = checks.budgets.limit_of(zen)
     assert limit is not None
     assert run(checks.budgets.take([(zen, limit // 2)])) == [True]
-    budgets = checks.watched._blocklists.lists.budgets
+    budgets = checks.watched.blocklists.lists.budgets
     assert run(budgets.take([(zen, 1)])) == [False]
     assert run(checks.budgets.take([(zen, 1)])) == [True]
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from msgspec import Struct
+
 from mailcheck.core.audit import Action, Actor, AuditEntry, AuditFilter
 from mailcheck.core.identifiers import AccountId, new_time_ordered_id
 from mailcheck.ports.clocks import ClockAndRandomness
@@ -13,22 +15,15 @@ PAGE = 100
 """Number of entries on a page."""
 
 
-class Audit:
+class Audit(Struct, frozen=True, eq=False):
     """The audit log. A store writes the entry about a change in the transaction of the change.
 
     :param changes: gets a notification after each change. It may have ended access.
     """
 
-    def __init__(
-        self,
-        store: AuditStore,
-        changes: Notifications[str],
-        clock_and_randomness: ClockAndRandomness,
-    ) -> None:
-        self._store = store
-        self._changes = changes
-        self._now = clock_and_randomness.now
-        self._random_bytes = clock_and_randomness.random_bytes
+    store: AuditStore
+    changes: Notifications[str]
+    clocks: ClockAndRandomness
 
     @contextmanager
     def noting(
@@ -39,9 +34,9 @@ class Audit:
         ``account_id`` is the account that is changed, or `None` for the service. ``detail`` is for
         people, and has no secrets. The store may know more, and complete both.
         """
-        now = self._now()
+        now = self.clocks.now()
         yield AuditEntry(
-            id=new_time_ordered_id(now, self._random_bytes),
+            id=new_time_ordered_id(now, self.clocks.random_bytes),
             happened_at=now,
             account_id=account_id,
             account_name="",
@@ -50,14 +45,14 @@ class Audit:
             action=action,
             detail=detail,
         )
-        self._changes.publish(action)
+        self.changes.publish(action)
 
     async def note(
         self, action: Action, account_id: AccountId | None, by: Actor, detail: str = ""
     ) -> None:
         """Add an entry about something that is not a change in the store."""
         with self.noting(action, account_id, by, detail) as entry:
-            await self._store.add(entry)
+            await self.store.add(entry)
 
     async def newest(
         self, account_id: AccountId | None = None, before: int = 0, limit: int = PAGE
@@ -66,4 +61,4 @@ class Audit:
 
         :param before: only entries before the one with this position; zero is no limit.
         """
-        return await self._store.newest(AuditFilter(account_id), before, limit)
+        return await self.store.newest(AuditFilter(account_id), before, limit)

@@ -129,37 +129,22 @@ class _State(Struct, frozen=True, array_like=True):
     links_to: str
 
 
-class CompanySignIn:
+class CompanySignIn(Struct, frozen=True, eq=False):
     """Sign-in of people of the company, and links of their accounts."""
 
     _log = Logger()
 
-    def __init__(
-        self,
-        rules: CompanyRules,
-        provider: Provider,
-        identities: IdentityStore,
-        accounts: ManageAccounts,
-        projects: ManageProjects,
-        names: NameRules,
-        sign_in: SignIn,
-        attempts: Attempts,
-        audit: Audit,
-        journal: AccessJournal,
-        clock_and_randomness: ClockAndRandomness,
-    ) -> None:
-        self.rules = rules
-        self._provider = provider
-        self._identities = identities
-        self._accounts = accounts
-        self._projects = projects
-        self._names = names
-        self._sign_in = sign_in
-        self._attempts = attempts
-        self._audit = audit
-        self._journal = journal
-        self._now = clock_and_randomness.now
-        self._random_bytes = clock_and_randomness.random_bytes
+    rules: CompanyRules
+    provider: Provider
+    identities: IdentityStore
+    accounts: ManageAccounts
+    projects: ManageProjects
+    names: NameRules
+    sign_in: SignIn
+    attempts: Attempts
+    audit: Audit
+    journal: AccessJournal
+    clocks: ClockAndRandomness
 
     async def begin(
         self, back: str, path: str, client: str, links_to: Account | None = None
@@ -172,11 +157,11 @@ class CompanySignIn:
         :raises SignInUnavailable: the provider does not answer.
         :raises LimitExceeded: too many attempts from this address.
         """
-        await self._attempts.count(key_of("company sign-in from", client), PER_ADDRESS, TOO_MANY)
-        metadata = await self._provider.metadata()
-        secret = new_session_secret(self._random_bytes)
+        await self.attempts.count(key_of("company sign-in from", client), PER_ADDRESS, TOO_MANY)
+        metadata = await self.provider.metadata()
+        secret = new_session_secret(self.clocks.random_bytes)
         links_id = "" if links_to is None else links_to.id
-        state = _seal(secret, _State(self._now(), path, links_id))
+        state = _seal(secret, _State(self.clocks.now(), path, links_id))
         query = {
             "response_type": "code",
             "client_id": self.rules.client_id,
@@ -206,7 +191,7 @@ class CompanySignIn:
         """
         counted = key_of("company sign-in finished from", client)
         try:
-            await self._attempts.count(counted, PER_ADDRESS, TOO_MANY)
+            await self.attempts.count(counted, PER_ADDRESS, TOO_MANY)
             state = self._open(secret, answer.state)
             identity = await self._identify(secret, answer, back)
             if state.links_to:
@@ -219,10 +204,10 @@ class CompanySignIn:
             if account.disabled_at is not None:
                 raise AccountDisabled("this account is disabled: ask the operator of this service")
         except (SignInFailed, LimitExceeded, AccountDisabled) as failure:
-            self._journal.note_failed_access("sign-in", client, str(failure))
+            self.journal.note_failed_access("sign-in", client, str(failure))
             raise
         await self._follow_groups(account, identity.groups, client)
-        signed_in = await self._sign_in.open(account, client, is_company=True)
+        signed_in = await self.sign_in.open(account, client, is_company=True)
         return Finished(signed_in, state.path)
 
     def path_in(self, secret: str, sealed: str) -> str:
@@ -240,7 +225,7 @@ class CompanySignIn:
         :param back: the address to which the provider sends the browser afterwards.
         """
         try:
-            metadata = await self._provider.metadata()
+            metadata = await self.provider.metadata()
         except (SignInUnavailable, SignInFailed):
             return ""
         if not metadata.end_session_endpoint:
@@ -267,34 +252,34 @@ class CompanySignIn:
         if not 0 < len(subject) <= MAX_SUBJECT:
             problem = f"the subject must have 1 to {MAX_SUBJECT} characters"
             raise InvalidParameter("subject", f"{problem}; got {len(subject)}")
-        issuer, now = self._provider.issuer, self._now()
+        issuer, now = self.provider.issuer, self.clocks.now()
         identity = LinkedIdentity(issuer, subject, account.id, now, external_id)
-        with self._audit.noting(Action.IDENTITY_LINKED, account.id, by, subject) as entry:
-            await self._identities.link(identity, entry)
+        with self.audit.noting(Action.IDENTITY_LINKED, account.id, by, subject) as entry:
+            await self.identities.link(identity, entry)
 
     async def unlink(self, account: Account, by: Actor = COMMAND_LINE) -> bool:
         """Remove the links of an account. Return whether there were any.
 
         :raises InvalidParameter: the person could not sign in any more.
         """
-        sign_in = self._sign_in
+        sign_in = self.sign_in
         has_password = sign_in.has_passwords and await sign_in.has_password(account)
         if by != COMMAND_LINE and not has_password:
             raise InvalidParameter(
                 "company", "you have no password: ask the operator for one, then remove the link"
             )
-        with self._audit.noting(Action.IDENTITY_REMOVED, account.id, by) as entry:
-            return await self._identities.unlink(account.id, entry)
+        with self.audit.noting(Action.IDENTITY_REMOVED, account.id, by) as entry:
+            return await self.identities.unlink(account.id, entry)
 
     async def is_linked(self, account: Account) -> bool:
         """Return whether a person of the provider can sign in to an account."""
-        found = await self._identities.identities_of(account.id)
-        return any(identity.issuer == self._provider.issuer for identity in found)
+        found = await self.identities.identities_of(account.id)
+        return any(identity.issuer == self.provider.issuer for identity in found)
 
     async def _identify(self, secret: str, answer: Answer, back: str) -> Identity:
         """Return the identity that the provider confirms."""
-        metadata = await self._provider.metadata()
-        expected = self._provider.issuer
+        metadata = await self.provider.metadata()
+        expected = self.provider.issuer
         # RFC 9207: the answer of another provider must not reach this one.
         if (answer.issuer or metadata.sends_issuer) and answer.issuer != expected:
             raise SignInFailed("the answer comes from another sign-in service; sign in again")
@@ -310,9 +295,9 @@ class CompanySignIn:
             "code_verifier": _derive(secret, "verifier"),
         }
         rules = self.rules
-        tokens = await self._provider.exchange(form, rules.client_id, rules.client_secret)
+        tokens = await self.provider.exchange(form, rules.client_id, rules.client_secret)
         nonce = _derive(secret, "nonce")
-        claims = await self._provider.verify(tokens.get("id_token"), rules.client_id, nonce)
+        claims = await self.provider.verify(tokens.get("id_token"), rules.client_id, nonce)
         subject: str = claims["sub"]
         groups: tuple[str, ...] = ()
         if rules.roles or rules.allowed_groups:
@@ -320,7 +305,7 @@ class CompanySignIn:
             if found is None:
                 token = tokens.get("access_token")
                 sent = token if isinstance(token, str) else ""
-                more = await self._provider.user_info(sent, subject)
+                more = await self.provider.user_info(sent, subject)
                 found = find_claim(more, rules.groups_claim)
                 claims = {**more, **claims}
             groups = groups_in(found)
@@ -359,10 +344,10 @@ class CompanySignIn:
         allowed = self.rules.allowed_groups
         if allowed and not set(allowed).intersection(identity.groups):
             raise SignInFailed("you are not in a group that may use this service")
-        known = await self._identities.find_account(identity.issuer, identity.subject)
+        known = await self.identities.find_account(identity.issuer, identity.subject)
         managed = await self._find_managed(identity, known)
         if known is not None:
-            await self._identities.note_external_id(
+            await self.identities.note_external_id(
                 identity.issuer, identity.subject, identity.external_id
             )
             return known
@@ -376,7 +361,7 @@ class CompanySignIn:
             )
         for name in self._names_for(identity.name):
             try:
-                draft = await self._accounts.draft(self._names.require(name))
+                draft = await self.accounts.draft(self.names.require(name))
                 # Operators are created on the machine itself.
                 account = replace(draft, is_operator=False)
                 linked = LinkedIdentity(
@@ -387,8 +372,8 @@ class CompanySignIn:
                     identity.external_id,
                 )
                 by, detail = Actor(account.name, client), "company account"
-                with self._audit.noting(Action.ACCOUNT_CREATED, account.id, by, detail) as entry:
-                    found = await self._identities.add_person(account, linked, entry)
+                with self.audit.noting(Action.ACCOUNT_CREATED, account.id, by, detail) as entry:
+                    found = await self.identities.add_person(account, linked, entry)
             except (AccountNameTaken, InvalidParameter):
                 continue
             return found.account
@@ -404,7 +389,7 @@ class CompanySignIn:
         """
         if not identity.external_id:
             return None
-        managed = await self._identities.find_managed(identity.external_id)
+        managed = await self.identities.find_managed(identity.external_id)
         if managed is None:
             return None
         if managed.account.disabled_at is not None:
@@ -419,18 +404,18 @@ class CompanySignIn:
     def _names_for(self, proposed: str) -> list[str]:
         short = proposed[: MAX_NAME - 8]
         numbered = [f"{short}-{number}" for number in range(2, NAME_ATTEMPTS)]
-        return [proposed, *numbered, f"person-{new_short_id(self._random_bytes)}"]
+        return [proposed, *numbered, f"person-{new_short_id(self.clocks.random_bytes)}"]
 
     async def _follow_groups(self, account: Account, groups: Sequence[str], client: str) -> None:
         """Set the roles of a person in the projects of the mapping to those of the groups."""
         current = {
             membership.project.id: membership.role
-            for membership in await self._projects.of_person(account)
+            for membership in await self.projects.of_person(account)
         }
         by = Actor("company account", client)
         for name, role in roles_of(groups, self.rules.roles).items():
             try:
-                project = await self._projects.meant_by(name)
+                project = await self.projects.meant_by(name)
                 if role is not current.get(project.id):
                     await self._set_role(account, project, role, by)
             except (AccountNotFound, OnlyOwner) as failure:
@@ -445,13 +430,13 @@ class CompanySignIn:
         self, account: Account, project: Account, role: Role | None, by: Actor
     ) -> None:
         if role is None:
-            await self._projects.remove_member(project, account.id, by)
+            await self.projects.remove_member(project, account.id, by)
         else:
-            await self._projects.set_member(project, account, role, by)
+            await self.projects.set_member(project, account, role, by)
 
     def _open(self, secret: str, sealed: str) -> _State:
         state = _unseal(secret, sealed) if secret else None
-        if state is None or not 0 <= self._now() - state.begun_at <= LONGEST:
+        if state is None or not 0 <= self.clocks.now() - state.begun_at <= LONGEST:
             raise SignInFailed(BEGUN_ELSEWHERE)
         return state
 

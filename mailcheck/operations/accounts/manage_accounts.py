@@ -82,24 +82,16 @@ class RotatedKey(IssuedKey, frozen=True):
     earlier: ApiKey
 
 
-class ManageAccounts:
+class ManageAccounts(Struct, frozen=True, eq=False):
     """The operator's operations on accounts and keys.
 
     ``by`` is the person who changes something, for the audit log.
     """
 
-    def __init__(
-        self,
-        store: AccountStore,
-        removal: AccountRemoval,
-        audit: Audit,
-        clock_and_randomness: ClockAndRandomness,
-    ) -> None:
-        self._store = store
-        self._removal = removal
-        self._audit = audit
-        self._now = clock_and_randomness.now
-        self._random_bytes = clock_and_randomness.random_bytes
+    store: AccountStore
+    removal: AccountRemoval
+    audit: Audit
+    clocks: ClockAndRandomness
 
     async def add(
         self,
@@ -118,8 +110,8 @@ class ManageAccounts:
         account = await self.draft(
             name, is_operator=is_operator, max_messages=max_messages, max_bytes=max_bytes
         )
-        with self._audit.noting(Action.ACCOUNT_CREATED, account.id, by) as entry:
-            await self._store.add_account(account, entry)
+        with self.audit.noting(Action.ACCOUNT_CREATED, account.id, by) as entry:
+            await self.store.add_account(account, entry)
         return account
 
     async def draft(
@@ -136,14 +128,14 @@ class ManageAccounts:
         :raises AccountNameTaken: an account with this name exists.
         """
         name = require_name(name)
-        if await self._store.find_account(name) is not None:
+        if await self.store.find_account(name) is not None:
             raise AccountNameTaken(f"an account named {name!r} already exists")
         return Account(
-            id=AccountId(new_short_id(self._random_bytes)),
+            id=AccountId(new_short_id(self.clocks.random_bytes)),
             name=name,
-            mailbox_name=new_mailbox_name(self._random_bytes),
-            is_operator=is_operator or not await self._store.list_accounts(),
-            created_at=self._now(),
+            mailbox_name=new_mailbox_name(self.clocks.random_bytes),
+            is_operator=is_operator or not await self.store.list_accounts(),
+            created_at=self.clocks.now(),
             max_messages=max_messages,
             max_bytes=max_bytes,
         )
@@ -153,7 +145,7 @@ class ManageAccounts:
 
         :raises AccountNotFound: no account has this name.
         """
-        account = await self._store.find_account(name)
+        account = await self.store.find_account(name)
         if account is None:
             similar = nearest_word(name, [known.name for known in await self.accounts()])
             hint = f"did you mean {similar!r}?" if similar else "`mailcheck account list` shows all"
@@ -162,32 +154,32 @@ class ManageAccounts:
 
     async def first(self) -> Account | None:
         """Return the account that the bootstrap or the operator has made first, if it exists."""
-        return await self._store.first_account()
+        return await self.store.first_account()
 
     async def meant_by(self, name: str) -> Account:
         """Return the account that an option names: the one that had the name at the first use.
 
         :raises AccountNotFound: no account had this name, or it was deleted.
         """
-        account = await self._store.bind(name)
+        account = await self.store.bind(name)
         if account is None:
             raise AccountNotFound(f"no account named {name!r} exists")
         return account
 
     async def accounts(self) -> list[Account]:
         """List all accounts, oldest first."""
-        return await self._store.list_accounts()
+        return await self.store.list_accounts()
 
     async def uses(self) -> list[AccountUse]:
         """List all accounts with what they use, oldest first."""
-        return await self._store.list_uses()
+        return await self.store.list_uses()
 
     async def get(self, account_id: str) -> Account:
         """Return the account with an id.
 
         :raises AccountNotFound: no account has this id.
         """
-        account = await self._store.get_account(account_id)
+        account = await self.store.get_account(account_id)
         if account is None:
             raise AccountNotFound("this account does not exist, or was deleted")
         return account
@@ -200,8 +192,8 @@ class ManageAccounts:
         """
         name = require_name(name)
         was = f"was {account.name}"
-        with self._audit.noting(Action.ACCOUNT_RENAMED, account.id, by, was) as entry:
-            await self._store.rename(account.id, name, entry)
+        with self.audit.noting(Action.ACCOUNT_RENAMED, account.id, by, was) as entry:
+            await self.store.rename(account.id, name, entry)
 
     async def set_limits(
         self, account: Account, limits: AccountLimits, by: Actor = COMMAND_LINE
@@ -217,8 +209,8 @@ class ManageAccounts:
             f"{name} {'default' if value is None else value}"
             for name, value in asdict(limits).items()
         )
-        with self._audit.noting(Action.LIMITS_CHANGED, account.id, by, changed) as entry:
-            await self._store.set_limits(account.id, limits, entry)
+        with self.audit.noting(Action.LIMITS_CHANGED, account.id, by, changed) as entry:
+            await self.store.set_limits(account.id, limits, entry)
 
     async def make_operator(self, account: Account, by: Actor = COMMAND_LINE) -> None:
         """Transfer the operator's role to an account.
@@ -230,8 +222,8 @@ class ManageAccounts:
             raise AccountDisabled(f"the account {account.name!r} is disabled: enable it first")
         if account.is_project:
             raise InvalidParameter("name", f"{account.name!r} is a project: choose a person")
-        with self._audit.noting(Action.OPERATOR_CHANGED, account.id, by) as entry:
-            await self._store.make_operator(account.id, entry)
+        with self.audit.noting(Action.OPERATOR_CHANGED, account.id, by) as entry:
+            await self.store.make_operator(account.id, entry)
 
     async def disable(self, account: Account, by: Actor = COMMAND_LINE) -> None:
         """Disable an account: end its sessions, and refuse its keys and its mail.
@@ -241,32 +233,32 @@ class ManageAccounts:
         :raises AccountIsOperator: the account has the operator's role.
         """
         _require_other(account)
-        with self._audit.noting(Action.ACCOUNT_DISABLED, account.id, by) as entry:
-            await self._store.disable(account.id, entry)
+        with self.audit.noting(Action.ACCOUNT_DISABLED, account.id, by) as entry:
+            await self.store.disable(account.id, entry)
 
     async def access_of(self, account: Account) -> PersonalAccess:
         """Count what ends if an account is disabled, and the keys that go on in projects."""
-        return await self._store.access_of(account.id, self._now())
+        return await self.store.access_of(account.id, self.clocks.now())
 
     async def end_access(self, account: Account, by: Actor = COMMAND_LINE) -> PersonalAccess:
         """End the sessions of a person, and the access that the person has given to programs.
 
         Return what there was. The person can sign in again.
         """
-        with self._audit.noting(Action.ACCESS_ENDED, account.id, by) as entry:
-            return await self._store.end_access(account.id, entry)
+        with self.audit.noting(Action.ACCESS_ENDED, account.id, by) as entry:
+            return await self.store.end_access(account.id, entry)
 
     async def enable(self, account: Account, by: Actor = COMMAND_LINE) -> None:
         """Enable a disabled account."""
-        with self._audit.noting(Action.ACCOUNT_ENABLED, account.id, by) as entry:
-            await self._store.enable(account.id, entry)
+        with self.audit.noting(Action.ACCOUNT_ENABLED, account.id, by) as entry:
+            await self.store.enable(account.id, entry)
 
     async def holdings(self, account: Account) -> Holdings:
         """Count what is deleted together with an account.
 
         :raises AccountNotFound: the account has been deleted.
         """
-        found = await self._removal.holdings(account.id)
+        found = await self.removal.holdings(account.id)
         if found is None:
             raise AccountNotFound(f"no account named {account.name!r} exists")
         return found
@@ -280,7 +272,7 @@ class ManageAccounts:
         :raises AccountNotFound: the account has been deleted.
         :raises OnlyOwner: a project would have no owner left.
         """
-        sole = await self._removal.projects_without(account.id)
+        sole = await self.removal.projects_without(account.id)
         if sole:
             raise OnlyOwner(
                 f"{account.name!r} is the only owner of the project {sole[0]!r}: "
@@ -288,11 +280,11 @@ class ManageAccounts:
             )
         await self.disable(account, by)
         holdings = await self.holdings(account)
-        await delete_in_batches(partial(self._removal.delete_messages, account.id), BATCH)
+        await delete_in_batches(partial(self.removal.delete_messages, account.id), BATCH)
         counts = ", ".join(f"{number} {name}" for name, number in holdings if number)
         detail = f"{account.name}: {counts or 'empty'}"
-        with self._audit.noting(Action.ACCOUNT_DELETED, None, by, detail) as entry:
-            await self._removal.delete(account.id, entry)
+        with self.audit.noting(Action.ACCOUNT_DELETED, None, by, detail) as entry:
+            await self.removal.delete(account.id, entry)
         return holdings
 
     async def issue_key(
@@ -323,13 +315,13 @@ class ManageAccounts:
                 "bootstrap_key",
                 f"bootstrap_key needs at least {MIN_PRESET_KEY} printable ASCII characters",
             )
-        secret = preset or new_api_key(self._random_bytes)
+        secret = preset or new_api_key(self.clocks.random_bytes)
         key = ApiKey(
-            id=KeyId(new_short_id(self._random_bytes)),
+            id=KeyId(new_short_id(self.clocks.random_bytes)),
             account_id=account.id,
             name=key_name,
             hint=secret[:HINT_LENGTH],
-            created_at=self._now(),
+            created_at=self.clocks.now(),
             last_used_at=None,
             revoked_at=None,
             per_minute=per_minute,
@@ -338,25 +330,25 @@ class ManageAccounts:
             made_by=made_by,
             **columns_of_rights(rights),
         )
-        with self._audit.noting(Action.KEY_ISSUED, account.id, by, key.described) as entry:
-            await self._store.add_key(key, digest_secret(secret), entry)
+        with self.audit.noting(Action.KEY_ISSUED, account.id, by, key.described) as entry:
+            await self.store.add_key(key, digest_secret(secret), entry)
         return IssuedKey(key, secret)
 
     async def has_key(self, secret: str) -> bool:
         """Return whether a key was ever issued, including revoked keys."""
-        return await self._store.find_key(digest_secret(secret)) is not None
+        return await self.store.find_key(digest_secret(secret)) is not None
 
     async def list_keys(self, account: Account) -> list[ApiKey]:
         """List the keys of an account, oldest first."""
-        return await self._store.list_keys(account.id)
+        return await self.store.list_keys(account.id)
 
     async def makers_of(self, account: Account) -> Mapping[KeyId, KeyMaker]:
         """Return who has made the keys of an account, as far as it is known."""
-        return await self._store.makers_of(account.id)
+        return await self.store.makers_of(account.id)
 
     async def maker_of(self, key_id: KeyId) -> AccountId | None:
         """Return the person who has made a key, if it is known."""
-        key = await self._store.get_key(key_id)
+        key = await self.store.get_key(key_id)
         return None if key is None else key.made_by
 
     async def find_key(self, key_id: str) -> ApiKey:
@@ -364,7 +356,7 @@ class ManageAccounts:
 
         :raises KeyNotFound: there is none.
         """
-        key = await self._store.get_key(KeyId(key_id))
+        key = await self.store.get_key(KeyId(key_id))
         if key is None:
             raise KeyNotFound(f"no key has the id {key_id!r}; `mailcheck key list` shows the ids")
         return key
@@ -379,11 +371,11 @@ class ManageAccounts:
 
         :raises KeyNotFound: the key is not valid any more, or belongs to a program.
         """
-        now, secret = self._now(), new_api_key(self._random_bytes)
+        now, secret = self.clocks.now(), new_api_key(self.clocks.random_bytes)
         lifetime = None if key.expires_at is None else key.expires_at - key.created_at
         following = replace(
             key,
-            id=KeyId(new_short_id(self._random_bytes)),
+            id=KeyId(new_short_id(self.clocks.random_bytes)),
             hint=secret[:HINT_LENGTH],
             created_at=now,
             last_used_at=None,
@@ -392,8 +384,8 @@ class ManageAccounts:
         )
         until = Instant(now + overlap)
         detail = f"{key.id} until {format_instant(until)}, then {following.described}"
-        with self._audit.noting(Action.KEY_ROTATED, key.account_id, by, detail) as entry:
-            older = await self._store.rotate_key(
+        with self.audit.noting(Action.KEY_ROTATED, key.account_id, by, detail) as entry:
+            older = await self.store.rotate_key(
                 key.id, until, following, digest_secret(secret), entry
             )
         if older is None:
@@ -409,7 +401,7 @@ class ManageAccounts:
         if every is not None and not 1 <= every <= LARGEST_EVERY:
             problem = f"every must be null or an integer from 1 to {LARGEST_EVERY}; got {every}"
             raise InvalidParameter("every", problem)
-        if not await self._store.set_key_fault(KeyId(key_id), every):
+        if not await self.store.set_key_fault(KeyId(key_id), every):
             raise KeyNotFound(f"no valid key has the id {key_id!r}")
 
     async def revoke_key(self, key_id: str, by: Actor = COMMAND_LINE) -> None:
@@ -417,8 +409,8 @@ class ManageAccounts:
 
         :raises KeyNotFound: no key has this id, or it is already revoked.
         """
-        with self._audit.noting(Action.KEY_REVOKED, None, by) as entry:
-            key = await self._store.revoke_key(KeyId(key_id), entry)
+        with self.audit.noting(Action.KEY_REVOKED, None, by) as entry:
+            key = await self.store.revoke_key(KeyId(key_id), entry)
         if key is None:
             raise KeyNotFound(
                 f"no key with the id {key_id!r} can be revoked; `mailcheck key list` shows the ids"

@@ -24,7 +24,7 @@ from mailcheck.core.errors import (
     LimitExceeded,
     SignInFailed,
 )
-from mailcheck.core.identifiers import AccountId, RandomBytes, new_short_id
+from mailcheck.core.identifiers import AccountId, new_short_id
 from mailcheck.core.instants import MINUTE, Instant
 from mailcheck.core.memory.keys import key_of
 from mailcheck.core.signing_in.passkeys import MAX_PASSKEY_NAME, Passkey
@@ -86,40 +86,29 @@ def relying_party_of(public_url: str) -> RelyingParty | None:
     return RelyingParty(host, origin)
 
 
-class Passkeys:
+class Passkeys(Struct, frozen=True, eq=False):
     """The operations on passkeys."""
 
     _log = Logger()
 
-    def __init__(
-        self,
-        site: RelyingParty,
-        store: PasskeyStore,
-        sign_in: SignIn,
-        attempts: Attempts,
-        audit: Audit,
-        journal: AccessJournal,
-        clock_and_randomness: ClockAndRandomness,
-    ) -> None:
-        self._site = site
-        self._store = store
-        self._sign_in = sign_in
-        self._attempts = attempts
-        self._audit = audit
-        self._journal = journal
-        self._now = clock_and_randomness.now
-        self._random_bytes: RandomBytes = clock_and_randomness.random_bytes
+    site: RelyingParty
+    store: PasskeyStore
+    sessions: SignIn
+    attempts: Attempts
+    audit: Audit
+    journal: AccessJournal
+    clocks: ClockAndRandomness
 
     async def of_account(self, account: Account) -> list[Passkey]:
         """List the passkeys of an account, oldest first."""
-        return await self._store.passkeys_of(account.id)
+        return await self.store.passkeys_of(account.id)
 
     async def begin_adding(self, account: Account) -> str:
         """Return the options for a new passkey as JSON (``PublicKeyCredentialCreationOptions``)."""
         from fido2.webauthn import ResidentKeyRequirement, UserVerificationRequirement
 
         challenge = await self._new_challenge(ADD, account.id)
-        known = await self._store.passkeys_of(account.id)
+        known = await self.store.passkeys_of(account.id)
         options, _ = self._server.register_begin(
             {"id": account.id.encode(), "name": account.name, "displayName": account.name},  # type: ignore[arg-type]
             [_credential(passkey) for passkey in known],
@@ -151,16 +140,16 @@ class Passkeys:
         from fido2 import cbor
 
         passkey = Passkey(
-            id=new_short_id(self._random_bytes),
+            id=new_short_id(self.clocks.random_bytes),
             account_id=account.id,
             credential_id=bytes(data.credential_id),
             public_key=cbor.encode(data.public_key),
             sign_count=found.counter,
             name=name,
-            created_at=self._now(),
+            created_at=self.clocks.now(),
         )
-        with self._audit.noting(Action.PASSKEY_ADDED, account.id, by, name) as entry:
-            await self._store.add_passkey(passkey, entry)
+        with self.audit.noting(Action.PASSKEY_ADDED, account.id, by, name) as entry:
+            await self.store.add_passkey(passkey, entry)
         return passkey
 
     async def begin_sign_in(self, client: str, account_id: AccountId | None = None) -> str:
@@ -178,9 +167,9 @@ class Passkeys:
     async def _begin(self, purpose: str, client: str, account_id: AccountId | None) -> str:
         from fido2.webauthn import UserVerificationRequirement
 
-        await self._attempts.count(key_of("passkey challenge for", client), PER_ADDRESS, TOO_MANY)
+        await self.attempts.count(key_of("passkey challenge for", client), PER_ADDRESS, TOO_MANY)
         challenge = await self._new_challenge(purpose, account_id)
-        known = [] if account_id is None else await self._store.passkeys_of(account_id)
+        known = [] if account_id is None else await self.store.passkeys_of(account_id)
         options, _ = self._server.authenticate_begin(
             [_credential(passkey) for passkey in known] or None,
             user_verification=UserVerificationRequirement.REQUIRED,
@@ -196,14 +185,14 @@ class Passkeys:
         :raises LimitExceeded: too many attempts from this address.
         """
         try:
-            await self._attempts.count(key_of("sign-in from", client), PER_ADDRESS, TOO_MANY)
+            await self.attempts.count(key_of("sign-in from", client), PER_ADDRESS, TOO_MANY)
             account = await self._verify(credential, SIGN_IN)
             if account.disabled_at is not None:
                 raise AccountDisabled("this account is disabled: ask the operator of this service")
         except (SignInFailed, LimitExceeded, AccountDisabled) as failure:
-            self._journal.note_failed_access("sign-in", client, str(failure))
+            self.journal.note_failed_access("sign-in", client, str(failure))
             raise
-        return await self._sign_in.open(account, client)
+        return await self.sessions.open(account, client)
 
     async def require(self, account: Account, credential: str) -> None:
         """Check the answer of a person who is signed in.
@@ -211,7 +200,7 @@ class Passkeys:
         :raises SignInFailed: the answer is not valid, or is of another person.
         :raises LimitExceeded: too many attempts.
         """
-        await self._attempts.count(key_of("passkey of", account.id), PER_DEVICE, TOO_MANY)
+        await self.attempts.count(key_of("passkey of", account.id), PER_DEVICE, TOO_MANY)
         if (await self._verify(credential, CONFIRM)).id != account.id:
             raise SignInFailed(NOT_ACCEPTED)
 
@@ -219,7 +208,7 @@ class Passkeys:
         try:
             answer = _read(credential)
             challenge = _challenge_in(answer)
-            known = await self._store.find_passkey(_credential_id_in(answer))
+            known = await self.store.find_passkey(_credential_id_in(answer))
             if known is None:
                 raise ValueError("unknown credential")
             passkey, account = known
@@ -229,7 +218,7 @@ class Passkeys:
         except (*BROKEN, InvalidParameter) as failure:
             self._log.info("a passkey was refused: {why}", why=failure)
             raise SignInFailed(NOT_ACCEPTED) from None
-        if not await self._store.note_use(passkey.id, count, self._now()):
+        if not await self.store.note_use(passkey.id, count, self.clocks.now()):
             self._log.warn(
                 "the passkey {id} of {name} has counted back, so it may have been copied",
                 id=passkey.id,
@@ -244,8 +233,8 @@ class Passkeys:
         :raises InvalidParameter: the name is not acceptable, or the account has no such passkey.
         """
         name = _require_name(name)
-        with self._audit.noting(Action.PASSKEY_RENAMED, account.id, by, name) as entry:
-            if not await self._store.rename_passkey(account.id, passkey_id, name, entry):
+        with self.audit.noting(Action.PASSKEY_RENAMED, account.id, by, name) as entry:
+            if not await self.store.rename_passkey(account.id, passkey_id, name, entry):
                 raise InvalidParameter("id", f"this account has no passkey {passkey_id!r}")
 
     async def remove(self, account: Account, passkey_id: str, by: Actor) -> None:
@@ -253,9 +242,9 @@ class Passkeys:
 
         :raises InvalidParameter: the account has no such passkey, or it is the last way to sign in.
         """
-        with self._audit.noting(Action.PASSKEY_REMOVED, account.id, by) as entry:
-            removed = await self._store.remove_spare_passkey(
-                account.id, passkey_id, entry, has_passwords=self._sign_in.has_passwords
+        with self.audit.noting(Action.PASSKEY_REMOVED, account.id, by) as entry:
+            removed = await self.store.remove_spare_passkey(
+                account.id, passkey_id, entry, has_passwords=self.sessions.has_passwords
             )
         _require_removed(removed, passkey_id)
 
@@ -265,8 +254,8 @@ class Passkeys:
         :raises InvalidParameter: the account has no passkey or no password.
         """
         detail = "passkey required" if is_required else "passkey not required"
-        with self._audit.noting(Action.SECOND_FACTOR_CHANGED, account.id, by, detail) as entry:
-            if not await self._store.require_passkey(account.id, entry, is_required=is_required):
+        with self.audit.noting(Action.SECOND_FACTOR_CHANGED, account.id, by, detail) as entry:
+            if not await self.store.require_passkey(account.id, entry, is_required=is_required):
                 raise InvalidParameter("required", "this needs a passkey and a password")
 
     @property
@@ -275,17 +264,17 @@ class Passkeys:
         from fido2.server import Fido2Server
         from fido2.webauthn import PublicKeyCredentialRpEntity
 
-        site = PublicKeyCredentialRpEntity(name="mailcheck", id=self._site.domain)
+        site = PublicKeyCredentialRpEntity(name="mailcheck", id=self.site.domain)
         return Fido2Server(
             site,
             attestation="none",  # type: ignore[arg-type]
-            verify_origin=lambda origin: origin == self._site.origin,
+            verify_origin=lambda origin: origin == self.site.origin,
         )
 
     async def _new_challenge(self, purpose: str, account_id: AccountId | None) -> bytes:
-        challenge, now = self._random_bytes(CHALLENGE_BYTES), self._now()
+        challenge, now = self.clocks.random_bytes(CHALLENGE_BYTES), self.clocks.now()
         digest = _digest(challenge, purpose, account_id)
-        await self._store.add_challenge(digest, now, Instant(now + CHALLENGE_AGE))
+        await self.store.add_challenge(digest, now, Instant(now + CHALLENGE_AGE))
         return challenge
 
     async def _use_challenge(
@@ -296,8 +285,8 @@ class Passkeys:
         :raises ValueError: there is no such challenge.
         """
         for account_id in (account.id, None) if or_any else (account.id,):
-            if await self._store.use_challenge(
-                _digest(challenge, purpose, account_id), self._now()
+            if await self.store.use_challenge(
+                _digest(challenge, purpose, account_id), self.clocks.now()
             ):
                 return
         raise ValueError("the challenge is unknown, used or expired")

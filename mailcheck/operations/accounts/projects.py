@@ -32,23 +32,14 @@ class Invited(Struct, frozen=True):
     code: str
 
 
-class ManageProjects:
+class ManageProjects(Struct, eq=False):
     """The operations on projects and their members. ``by`` is the person who asks for them."""
 
-    def __init__(
-        self,
-        store: ProjectStore,
-        accounts: ManageAccounts,
-        rules: RegistrationRules,
-        audit: Audit,
-        clock_and_randomness: ClockAndRandomness,
-    ) -> None:
-        self._store = store
-        self._accounts = accounts
-        self.rules = rules
-        self._audit = audit
-        self._now = clock_and_randomness.now
-        self._random_bytes = clock_and_randomness.random_bytes
+    store: ProjectStore
+    accounts: ManageAccounts
+    rules: RegistrationRules
+    audit: Audit
+    clocks: ClockAndRandomness
 
     async def create(
         self, owner: Account, name: str, by: Actor = COMMAND_LINE, *, is_assigned: bool = False
@@ -63,11 +54,11 @@ class ManageProjects:
         is_assigned = is_assigned or owner.is_operator or by == COMMAND_LINE
         name = self.rules.names.require(name, is_assigned=is_assigned)
         _require_person(owner)
-        project = replace(await self._accounts.draft(name), is_operator=False, is_project=True)
-        first = Member(owner.id, owner.name, Role.OWNER, self._now())
+        project = replace(await self.accounts.draft(name), is_operator=False, is_project=True)
+        first = Member(owner.id, owner.name, Role.OWNER, self.clocks.now())
         detail = f"owner {owner.name}"
-        with self._audit.noting(Action.PROJECT_CREATED, project.id, by, detail) as entry:
-            await self._store.add(project, first, MAX_PROJECTS, entry)
+        with self.audit.noting(Action.PROJECT_CREATED, project.id, by, detail) as entry:
+            await self.store.add(project, first, MAX_PROJECTS, entry)
         return project
 
     async def rename(self, project: Account, name: str, by: Actor) -> None:
@@ -76,33 +67,33 @@ class ManageProjects:
         :raises InvalidParameter: the name is not acceptable.
         :raises AccountNameTaken: the name, or a similar one, is taken or reserved.
         """
-        await self._accounts.rename(project, self.rules.names.require(name), by)
+        await self.accounts.rename(project, self.rules.names.require(name), by)
 
     async def find(self, name: str) -> Account:
         """Return the project with a name.
 
         :raises AccountNotFound: no project has this name.
         """
-        return _require_project(await self._accounts.find(name))
+        return _require_project(await self.accounts.find(name))
 
     async def meant_by(self, name: str) -> Account:
         """Return the project that an option names: the one that had the name at the first use.
 
         :raises AccountNotFound: no project had this name, or it was deleted.
         """
-        return _require_project(await self._accounts.meant_by(name))
+        return _require_project(await self.accounts.meant_by(name))
 
     async def members(self, project: Account) -> list[Member]:
         """List the members of a project, in the order in which they joined."""
-        return await self._store.members(project.id)
+        return await self.store.members(project.id)
 
     async def of_person(self, person: Account) -> list[Membership]:
         """List the projects of a person, by name."""
-        return await self._store.projects_of(person.id)
+        return await self.store.projects_of(person.id)
 
     async def holder_of(self, kind: Held, object_id: str) -> AccountId | None:
         """Return the account that an object belongs to, or `None` if there is no such object."""
-        return await self._store.holder_of(kind, object_id)
+        return await self.store.holder_of(kind, object_id)
 
     async def set_member(
         self, project: Account, person: Account, role: Role, by: Actor = COMMAND_LINE
@@ -113,10 +104,10 @@ class ManageProjects:
         :raises OnlyOwner: the project would have no owner left.
         """
         _require_person(person)
-        member = Member(person.id, person.name, role, self._now())
+        member = Member(person.id, person.name, role, self.clocks.now())
         detail = f"{person.name}: {role}"
-        with self._audit.noting(Action.MEMBER_SET, project.id, by, detail) as entry:
-            await self._store.set_member(project.id, member, entry)
+        with self.audit.noting(Action.MEMBER_SET, project.id, by, detail) as entry:
+            await self.store.set_member(project.id, member, entry)
 
     async def remove_member(
         self, project: Account, account_id: AccountId, by: Actor = COMMAND_LINE
@@ -126,10 +117,10 @@ class ManageProjects:
         :raises MemberNotFound: the project has no such member.
         :raises OnlyOwner: the project would have no owner left.
         """
-        names = {member.account_id: member.name for member in await self._store.members(project.id)}
+        names = {member.account_id: member.name for member in await self.store.members(project.id)}
         detail = names.get(account_id, account_id)
-        with self._audit.noting(Action.MEMBER_REMOVED, project.id, by, detail) as entry:
-            await self._store.remove_member(project.id, account_id, entry)
+        with self.audit.noting(Action.MEMBER_REMOVED, project.id, by, detail) as entry:
+            await self.store.remove_member(project.id, account_id, entry)
 
     async def invite(
         self,
@@ -155,25 +146,25 @@ class ManageProjects:
         """
         if address:
             address = self.rules.require_invited(address, inviter)
-        code, now = new_session_secret(self._random_bytes), self._now()
+        code, now = new_session_secret(self.clocks.random_bytes), self.clocks.now()
         digest = digest_secret(code)
         expires_at = Instant(now + days * DAY)
         detail = f"{address} as {role}" if address else f"as {role}"
-        with self._audit.noting(Action.PERSON_INVITED, project.id, by, detail) as entry:
-            await self._store.add_invitation(digest, project.id, role, address, expires_at, entry)
+        with self.audit.noting(Action.PERSON_INVITED, project.id, by, detail) as entry:
+            await self.store.add_invitation(digest, project.id, role, address, expires_at, entry)
         return Invited(ListedInvitation(session_id(digest), role, address, expires_at), code)
 
     async def invitations(self, project: Account) -> list[ListedInvitation]:
         """List the invitations that can still be used; those that expire first come first."""
-        return await self._store.list_invitations(project.id, self._now())
+        return await self.store.list_invitations(project.id, self.clocks.now())
 
     async def revoke_invitation(self, project: Account, listed_id: str, by: Actor) -> None:
         """Revoke an invitation by its id in the list.
 
         :raises InvitationNotFound: the project has no such invitation.
         """
-        with self._audit.noting(Action.INVITATION_REVOKED, project.id, by, listed_id) as entry:
-            if not await self._store.revoke_invitation(project.id, listed_id, entry):
+        with self.audit.noting(Action.INVITATION_REVOKED, project.id, by, listed_id) as entry:
+            if not await self.store.revoke_invitation(project.id, listed_id, entry):
                 raise InvitationNotFound(
                     "the project has no such invitation; it was used, or ended"
                 )
@@ -183,7 +174,7 @@ class ManageProjects:
 
         :raises InvitationInvalid: the invitation is unknown, used or expired.
         """
-        found = await self._store.find_invitation(digest_secret(code), self._now())
+        found = await self.store.find_invitation(digest_secret(code), self.clocks.now())
         if found is None:
             raise InvitationInvalid("this invitation has been used or has expired")
         return found
@@ -193,8 +184,8 @@ class ManageProjects:
 
         :raises InvitationInvalid: the invitation is unknown, used or expired.
         """
-        with self._audit.noting(Action.MEMBER_SET, None, by) as entry:
-            return await self._store.join(digest_secret(code), person.id, entry)
+        with self.audit.noting(Action.MEMBER_SET, None, by) as entry:
+            return await self.store.join(digest_secret(code), person.id, entry)
 
     async def register(
         self, account: Account, password_hash: str, code: str, by: Actor
@@ -204,8 +195,8 @@ class ManageProjects:
         :raises AccountNameTaken: the name is taken; the invitation stays valid.
         :raises InvitationInvalid: the invitation is unknown, used or expired.
         """
-        with self._audit.noting(Action.ACCOUNT_CREATED, account.id, by, "sign-up") as entry:
-            return await self._store.register(account, password_hash, digest_secret(code), entry)
+        with self.audit.noting(Action.ACCOUNT_CREATED, account.id, by, "sign-up") as entry:
+            return await self.store.register(account, password_hash, digest_secret(code), entry)
 
 
 def _require_project(account: Account) -> Account:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 from twisted.logger import Logger
 
@@ -39,7 +40,7 @@ ATTEMPTS = 5
 """Number of times that a change is tried while other requests change the same resource."""
 
 
-class Provisioning:
+class Provisioning(Struct, frozen=True, eq=False):
     """What a directory can ask for. ``by`` is the directory, for the audit log.
 
     ``roles`` are the projects of groups, as in the sign-in with the account of a company.
@@ -47,35 +48,24 @@ class Provisioning:
 
     _log = Logger()
 
-    def __init__(
-        self,
-        store: ProvisioningStore,
-        accounts: ManageAccounts,
-        projects: ManageProjects,
-        names: NameRules,
-        roles: Sequence[GroupRole],
-        audit: Audit,
-        clock_and_randomness: ClockAndRandomness,
-    ) -> None:
-        self._store = store
-        self._accounts = accounts
-        self._projects = projects
-        self._names = names
-        self._roles = roles
-        self._audit = audit
-        self._now = clock_and_randomness.now
-        self._random_bytes = clock_and_randomness.random_bytes
+    store: ProvisioningStore
+    accounts: ManageAccounts
+    projects: ManageProjects
+    names: NameRules
+    roles: Sequence[GroupRole]
+    audit: Audit
+    clocks: ClockAndRandomness
 
     async def users(self) -> list[ProvisionedUser]:
         """List all people, oldest first. Those without an account of the directory are included."""
-        return await self._store.users()
+        return await self.store.users()
 
     async def user(self, user_id: str) -> ProvisionedUser:
         """Return a person.
 
         :raises ProvisionedNotFound: nobody has this id.
         """
-        found = await self._store.user(user_id)
+        found = await self.store.user(user_id)
         if found is None:
             raise ProvisionedNotFound(f"no user has the id {user_id[:60]!r}")
         return found
@@ -91,16 +81,16 @@ class Provisioning:
         """
         self._require_user(draft)
         account = Account(
-            id=AccountId(new_short_id(self._random_bytes)),
+            id=AccountId(new_short_id(self.clocks.random_bytes)),
             name=draft.user_name.strip(),
-            mailbox_name=new_mailbox_name(self._random_bytes),
+            mailbox_name=new_mailbox_name(self.clocks.random_bytes),
             is_operator=False,
-            created_at=self._now(),
+            created_at=self.clocks.now(),
             max_messages=None,
             max_bytes=None,
         )
-        with self._audit.noting(Action.ACCOUNT_CREATED, account.id, by, "directory") as entry:
-            account_id = await self._store.add_user(account, draft, entry)
+        with self.audit.noting(Action.ACCOUNT_CREATED, account.id, by, "directory") as entry:
+            account_id = await self.store.add_user(account, draft, entry)
         return await self.user(account_id)
 
     async def change_user(
@@ -127,8 +117,8 @@ class Provisioning:
                 return before
             self._require_user(draft, before)
             try:
-                with self._audit.noting(Action.ACCOUNT_CHANGED, before.account.id, by) as entry:
-                    await self._store.change_user(before, draft, entry)
+                with self.audit.noting(Action.ACCOUNT_CHANGED, before.account.id, by) as entry:
+                    await self.store.change_user(before, draft, entry)
             except ChangedMeanwhile:
                 continue
             return await self.user(user_id)
@@ -141,18 +131,18 @@ class Provisioning:
         :raises AccountIsOperator: it is the account of the operator.
         :raises OnlyOwner: a project would have no owner left.
         """
-        await self._accounts.delete((await self.user(user_id)).account, by)
+        await self.accounts.delete((await self.user(user_id)).account, by)
 
     async def groups(self) -> list[ProvisionedGroup]:
         """List all groups, oldest first."""
-        return await self._store.groups()
+        return await self.store.groups()
 
     async def group(self, group_id: str) -> ProvisionedGroup:
         """Return a group.
 
         :raises ProvisionedNotFound: no group has this id.
         """
-        found = await self._store.group(group_id)
+        found = await self.store.group(group_id)
         if found is None:
             raise ProvisionedNotFound(f"no group has the id {group_id[:60]!r}")
         return found
@@ -164,12 +154,12 @@ class Provisioning:
         :raises ProvisioningRefused: a value is too long, or a member is not a person.
         """
         _require_group(draft)
-        if len(await self._store.groups()) >= MAX_GROUPS:
+        if len(await self.store.groups()) >= MAX_GROUPS:
             raise ProvisioningRefused(Kind.TOO_MANY, f"there are at most {MAX_GROUPS} groups")
-        group_id = new_short_id(self._random_bytes)
+        group_id = new_short_id(self.clocks.random_bytes)
         detail = f"{draft.display_name}: {len(draft.members)} members"
-        with self._audit.noting(Action.GROUP_CREATED, None, by, detail) as entry:
-            await self._store.add_group(group_id, draft, await self._project_roles(), entry)
+        with self.audit.noting(Action.GROUP_CREATED, None, by, detail) as entry:
+            await self.store.add_group(group_id, draft, await self._project_roles(), entry)
         return await self.group(group_id)
 
     async def change_group(
@@ -193,10 +183,8 @@ class Provisioning:
             _require_group(draft)
             detail = f"{draft.display_name}: {len(draft.members)} members"
             try:
-                with self._audit.noting(Action.GROUP_CHANGED, None, by, detail) as entry:
-                    await self._store.change_group(
-                        before, draft, await self._project_roles(), entry
-                    )
+                with self.audit.noting(Action.GROUP_CHANGED, None, by, detail) as entry:
+                    await self.store.change_group(before, draft, await self._project_roles(), entry)
             except ChangedMeanwhile:
                 continue
             return await self.group(group_id)
@@ -208,20 +196,20 @@ class Provisioning:
         :raises ProvisionedNotFound: no group has this id.
         """
         found = await self.group(group_id)
-        with self._audit.noting(Action.GROUP_DELETED, None, by, found.display_name) as entry:
-            await self._store.delete_group(group_id, await self._project_roles(), entry)
+        with self.audit.noting(Action.GROUP_DELETED, None, by, found.display_name) as entry:
+            await self.store.delete_group(group_id, await self._project_roles(), entry)
 
     async def follow_groups(self, by: Actor) -> None:
         """Give and take the roles that follow from the groups, after a change of the mapping."""
-        with self._audit.noting(Action.MEMBER_SET, None, by) as entry:
-            await self._store.follow_groups(await self._project_roles(), entry)
+        with self.audit.noting(Action.MEMBER_SET, None, by) as entry:
+            await self.store.follow_groups(await self._project_roles(), entry)
 
     async def _project_roles(self) -> list[ProjectRole]:
         """Return the mapping with the ids of its projects."""
         found = []
-        for role in self._roles:
+        for role in self.roles:
             try:
-                project = await self._projects.meant_by(role.project)
+                project = await self.projects.meant_by(role.project)
             except AccountNotFound as failure:
                 self._log.warn(
                     "[scim] roles names {project!r}: {why}", project=role.project, why=failure
@@ -232,7 +220,7 @@ class Provisioning:
 
     def _require_user(self, draft: UserDraft, before: ProvisionedUser | None = None) -> None:
         if before is None or draft.user_name != before.user_name:
-            self._names.require(draft.user_name)
+            self.names.require(draft.user_name)
         _require_length("externalId", draft.external_id or "", MAX_EXTERNAL_ID)
         if len(msgspec.json.encode(draft.profile)) > MAX_PROFILE:
             problem = f"the attributes of a user have at most {MAX_PROFILE} characters"

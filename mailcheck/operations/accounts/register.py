@@ -24,23 +24,19 @@ from mailcheck.ports.clocks import ClockAndRandomness, Now
 from mailcheck.store.accounts.account_store import PasswordStore
 
 
-class Invitations:
+class Invitations(Struct, frozen=True, eq=False):
     """Creates and verifies invitations. The store has only their digests."""
 
-    def __init__(
-        self, store: PasswordStore, audit: Audit, clock_and_randomness: ClockAndRandomness
-    ) -> None:
-        self._store = store
-        self._audit = audit
-        self._now = clock_and_randomness.now
-        self._random_bytes = clock_and_randomness.random_bytes
+    store: PasswordStore
+    audit: Audit
+    clocks: ClockAndRandomness
 
     async def invite(self, by: Actor = COMMAND_LINE) -> str:
         """Create an invitation and return the code for its link."""
-        code, now = new_session_secret(self._random_bytes), self._now()
+        code, now = new_session_secret(self.clocks.random_bytes), self.clocks.now()
         expires_at = Instant(now + INVITATION_DAYS * DAY)
-        with self._audit.noting(Action.PERSON_INVITED, None, by) as entry:
-            await self._store.add_invitation(digest_secret(code), expires_at, entry)
+        with self.audit.noting(Action.PERSON_INVITED, None, by) as entry:
+            await self.store.add_invitation(digest_secret(code), expires_at, entry)
         return code
 
     async def invite_as(self, account: Account, by: Actor) -> str:
@@ -56,7 +52,7 @@ class Invitations:
 
         :raises InvitationInvalid: the invitation is unknown, used or expired.
         """
-        if not await self._store.has_invitation(digest_secret(code), self._now()):
+        if not await self.store.has_invitation(digest_secret(code), self.clocks.now()):
             raise InvitationInvalid("this invitation has been used or has expired")
 
 

@@ -70,57 +70,53 @@ NOTING_INTERVAL = 5 * MINUTE
 """Time between two recorded uses of a session, so that not every page causes a write."""
 
 
-class DashboardSessions:
+class DashboardSessions(Struct, frozen=True, eq=False):
     """The operations on dashboard sessions. The store has only digests of their secrets."""
 
-    def __init__(
-        self, store: SessionStore, audit: Audit, clock_and_randomness: ClockAndRandomness
-    ) -> None:
-        self._store = store
-        self._audit = audit
-        self._now = clock_and_randomness.now
-        self._random_bytes = clock_and_randomness.random_bytes
+    store: SessionStore
+    audit: Audit
+    clocks: ClockAndRandomness
 
     async def open(self, account_id: AccountId, by: Actor, *, is_company: bool = False) -> str:
         """Open a session for a person and return its new secret.
 
         :param is_company: whether the company's sign-in service has identified the person.
         """
-        secret, now = new_session_secret(self._random_bytes), self._now()
+        secret, now = new_session_secret(self.clocks.random_bytes), self.clocks.now()
         digest = digest_secret(secret)
         ends_at = _end(now, now)
         detail = "company account" if is_company else ""
-        with self._audit.noting(Action.SIGNED_IN, account_id, by, detail) as entry:
-            await self._store.open_session(digest, account_id, ends_at, entry, is_company)
+        with self.audit.noting(Action.SIGNED_IN, account_id, by, detail) as entry:
+            await self.store.open_session(digest, account_id, ends_at, entry, is_company)
         return secret
 
     async def of_account(self, account_id: AccountId) -> list[ListedSession]:
         """List the sessions of an account, the last used first."""
-        return await self._store.list_sessions(account_id, self._now())
+        return await self.store.list_sessions(account_id, self.clocks.now())
 
     async def end_listed(self, account_id: AccountId, listed_id: str, by: Actor) -> bool:
         """End a session of an account by its id in the list; return whether there was one."""
-        with self._audit.noting(Action.SESSION_ENDED, account_id, by, listed_id) as entry:
-            return await self._store.end_listed(account_id, listed_id, entry)
+        with self.audit.noting(Action.SESSION_ENDED, account_id, by, listed_id) as entry:
+            return await self.store.end_listed(account_id, listed_id, entry)
 
     async def find(self, secret: str) -> SessionRow | None:
         """Return a session with its account, or `None` if it is unknown or expired."""
-        digest, now = digest_secret(secret), self._now()
-        session = await self._store.find_session(digest, now)
+        digest, now = digest_secret(secret), self.clocks.now()
+        session = await self.store.find_session(digest, now)
         if session is None:
             return None
         if now - session.seen_at >= NOTING_INTERVAL:
-            await self._store.note_session_use(digest, now, _end(session.created_at, now))
+            await self.store.note_session_use(digest, now, _end(session.created_at, now))
         return session
 
     async def note_confirmation(self, secret: str) -> None:
         """Record that the person of a session has confirmed who they are."""
-        await self._store.note_confirmation(digest_secret(secret), self._now())
+        await self.store.note_confirmation(digest_secret(secret), self.clocks.now())
 
     async def end(self, secret: str, account_id: AccountId, by: Actor) -> bool:
         """End a session of an account, if it exists. Return whether the company opened it."""
-        with self._audit.noting(Action.SIGNED_OUT, account_id, by) as entry:
-            return await self._store.end_session(digest_secret(secret), entry)
+        with self.audit.noting(Action.SIGNED_OUT, account_id, by) as entry:
+            return await self.store.end_session(digest_secret(secret), entry)
 
     @staticmethod
     def id_of(secret: str) -> str:

@@ -31,28 +31,18 @@ from mailcheck.store.deliverability_store import DeliverabilityStore, ListedTest
 from mailcheck.store.messages import MessageRow
 
 
-class ManageTests:
+class ManageTests(Struct, frozen=True, eq=False):
     """The operations on the tests of an account, except waiting for one.
 
     :param when_waiting: called when a test is ready to be analysed.
     :param retention: lifetime of results, in milliseconds.
     """
 
-    def __init__(
-        self,
-        store: DeliverabilityStore,
-        notifications: Notifications[DeliverabilityTestId],
-        when_waiting: Callable[[], None],
-        retention: int,
-        clock_and_randomness: ClockAndRandomness,
-    ) -> None:
-        self._store = store
-        self._wake_ups = notifications
-        self._when_waiting = when_waiting
-        self._retention = retention
-        self._now = clock_and_randomness.now
-        self._expiry_now = clock_and_randomness.expiry_now
-        self._random_bytes = clock_and_randomness.random_bytes
+    store: DeliverabilityStore
+    notifications: Notifications[DeliverabilityTestId]
+    when_waiting: Callable[[], None]
+    retention: int
+    clocks: ClockAndRandomness
 
     async def create(self, account_id: AccountId) -> DeliverabilityTest:
         """Create a pending test.
@@ -60,10 +50,10 @@ class ManageTests:
         :raises TooManyPendingTests: too many tests of the account are pending.
         :raises TooMuchHeldMail: the mails of the account's tests use their whole quota.
         """
-        now = self._now()
+        now = self.clocks.now()
         test = self._new(account_id, State.PENDING, now)
-        await self._store.add(test, Instant(now + self._retention))
-        self._wake_ups.publish(test.id)
+        await self.store.add(test, Instant(now + self.retention))
+        self.notifications.publish(test.id)
         return test
 
     async def score_message(
@@ -76,22 +66,22 @@ class ManageTests:
         :raises MessageNotFound: the account has no such message.
         :raises TooMuchHeldMail: the mails of the account's tests use their whole quota.
         """
-        now = self._now()
+        now = self.clocks.now()
         test = self._new(account_id, State.PROCESSING, now)
-        forget_at = Instant(now + self._retention)
-        if not await self._store.add_of_message(test, message_id, forget_at):
+        forget_at = Instant(now + self.retention)
+        if not await self.store.add_of_message(test, message_id, forget_at):
             raise MessageNotFound
         # Read it before an analysis can start, so that the returned test is in processing.
-        found = await self._store.find(account_id, test.id, now)
-        self._wake_ups.publish(test.id)
-        self._when_waiting()
+        found = await self.store.find(account_id, test.id, now)
+        self.notifications.publish(test.id)
+        self.when_waiting()
         if found is None:
             raise _not_found()
         return found.test
 
     async def owner(self, test_id: DeliverabilityTestId) -> AccountId | None:
         """Return the account of a test, or `None` if the test does not exist any more."""
-        found = await self._store.find_any(test_id, self._expiry_now())
+        found = await self.store.find_any(test_id, self.clocks.expiry_now())
         return None if found is None else found.test.account_id
 
     async def one(self, account_id: AccountId, test_id: str) -> DeliverabilityResult:
@@ -101,20 +91,24 @@ class ManageTests:
         """
         if is_test_id(test_id):
             wanted = DeliverabilityTestId(test_id)
-            found = await self._store.find(account_id, wanted, self._expiry_now())
+            found = await self.store.find(account_id, wanted, self.clocks.expiry_now())
             if found is not None:
                 return found
         raise _not_found()
 
     async def page(self, account_id: AccountId, limit: int, page: int) -> ListedTestPage:
         """List the account's tests, newest first. Pages are counted from 1."""
-        return await self._store.page(account_id, self._expiry_now(), limit, (page - 1) * limit)
+        return await self.store.page(
+            account_id, self.clocks.expiry_now(), limit, (page - 1) * limit
+        )
 
     async def of_domain(
         self, account_id: AccountId, domain: str, limit: int
     ) -> Sequence[ListedTest]:
         """List the newest completed tests of mails by authors of a domain, newest first."""
-        return await self._store.of_domain(account_id, domain.lower(), self._expiry_now(), limit)
+        return await self.store.of_domain(
+            account_id, domain.lower(), self.clocks.expiry_now(), limit
+        )
 
     async def mail(self, account_id: AccountId, test_id: str) -> ReceivedMail:
         """Return the mail of a test as it was received.
@@ -123,7 +117,7 @@ class ManageTests:
         :raises NoMailYet: the test has no mail.
         """
         found = await self.one(account_id, test_id)
-        received = await self._store.read_mail(found.test.id)
+        received = await self.store.read_mail(found.test.id)
         if received is None:
             raise NoMailYet("no mail has arrived for this test")
         return received
@@ -137,15 +131,15 @@ class ManageTests:
         if not is_test_id(test_id):
             raise _not_found()
         wanted = DeliverabilityTestId(test_id)
-        before = await self._store.recheck(account_id, wanted, self._now())
+        before = await self.store.recheck(account_id, wanted, self.clocks.now())
         if before is None:
             raise _not_found()
         if before in (State.PENDING, State.EXPIRED):
             raise NoMailYet("no mail has arrived for this test, so it cannot be rechecked")
         if before is State.PROCESSING:
             return False
-        self._wake_ups.publish(wanted)
-        self._when_waiting()
+        self.notifications.publish(wanted)
+        self.when_waiting()
         return True
 
     async def open_shared(self, token: str) -> DeliverabilityResult:
@@ -156,7 +150,7 @@ class ManageTests:
         return await find_shared(
             token,
             parse_test_share_token,
-            lambda test_id: self._store.find_any(test_id, self._expiry_now()),
+            lambda test_id: self.store.find_any(test_id, self.clocks.expiry_now()),
             lambda found: found.test.share_token,
             "the report has expired",
         )
@@ -169,11 +163,11 @@ class ManageTests:
         if not is_test_id(test_id):
             raise _not_found()
         wanted = DeliverabilityTestId(test_id)
-        token = new_share_token(self._random_bytes)
-        replaced = await self._store.replace_share_token(
-            account_id, wanted, token, self._expiry_now()
+        token = new_share_token(self.clocks.random_bytes)
+        replaced = await self.store.replace_share_token(
+            account_id, wanted, token, self.clocks.expiry_now()
         )
-        found = await self._store.find(account_id, wanted, self._expiry_now())
+        found = await self.store.find(account_id, wanted, self.clocks.expiry_now())
         if not replaced or found is None:
             raise _not_found()
         return found
@@ -187,20 +181,20 @@ class ManageTests:
         :raises DeliverabilityTestNotFound: the account has no such test.
         """
         wanted = DeliverabilityTestId(test_id)
-        if not is_test_id(test_id) or not await self._store.delete(
-            account_id, wanted, self._expiry_now()
+        if not is_test_id(test_id) or not await self.store.delete(
+            account_id, wanted, self.clocks.expiry_now()
         ):
             raise _not_found()
-        self._wake_ups.publish(wanted)
+        self.notifications.publish(wanted)
 
     def _new(self, account_id: AccountId, state: State, now: Instant) -> DeliverabilityTest:
         return DeliverabilityTest(
-            id=DeliverabilityTestId(new_short_id(self._random_bytes)),
+            id=DeliverabilityTestId(new_short_id(self.clocks.random_bytes)),
             account_id=account_id,
             state=state,
             created_at=now,
             expires_at=Instant(now + ADDRESS_LIFETIME),
-            share_token=new_share_token(self._random_bytes),
+            share_token=new_share_token(self.clocks.random_bytes),
         )
 
 

@@ -88,21 +88,13 @@ class DeliverabilityFeeds:
         self.check_all()
 
 
-class WaitForTest:
+class WaitForTest(Struct, frozen=True, eq=False):
     """The operation behind the long poll of the REST API and the wait tool of MCP."""
 
-    def __init__(
-        self,
-        tests: ManageTests,
-        feeds: DeliverabilityFeeds,
-        slots: WaitSlots,
-        clock_and_randomness: ClockAndRandomness,
-    ) -> None:
-        self._tests = tests
-        self._feeds = feeds
-        self._slots = slots
-        self._clock = clock_and_randomness.clock
-        self._expiry_now = clock_and_randomness.expiry_now
+    tests: ManageTests
+    feeds: DeliverabilityFeeds
+    slots: WaitSlots
+    clocks: ClockAndRandomness
 
     async def wait(
         self, caller: Caller, test_id: str, timeout: float, seen: State | None = None
@@ -115,14 +107,14 @@ class WaitForTest:
         :raises InvalidCredentials: the access of the caller has ended meanwhile.
         :raises WaitInterrupted: the daemon is stopping, or the store cannot be read.
         """
-        deadline = self._clock.seconds() + timeout
-        async with self._slots.held_by(caller) as parked:
+        deadline = self.clocks.clock.seconds() + timeout
+        async with self.slots.held_by(caller) as parked:
             try:
-                watcher = self._feeds.join(DeliverabilityTestId(test_id))
+                watcher = self.feeds.join(DeliverabilityTestId(test_id))
                 try:
                     return await self._look_and_wait(caller, parked, watcher, deadline, seen)
                 finally:
-                    self._feeds.leave(watcher)
+                    self.feeds.leave(watcher)
             except (ShuttingDown, StoreUnavailable) as failure:
                 why = public_failure(failure)
                 problem = f"the wait was interrupted: {why}"
@@ -138,15 +130,15 @@ class WaitForTest:
     ) -> DeliverabilityResult:
         while True:
             watcher.arm()
-            found = await self._tests.one(caller.account_id, watcher.test_id)
-            left = deadline - self._clock.seconds()
+            found = await self.tests.one(caller.account_id, watcher.test_id)
+            left = deadline - self.clocks.clock.seconds()
             state = found.test.state
             if state.is_final or left <= 0 or state is not (seen or state):
                 return found
-            self._feeds.require_open()
+            self.feeds.require_open()
             if state is State.PENDING:
                 # No hint announces the expiry of the address, so wake up for it.
-                expiry = (found.test.expires_at - self._expiry_now()) / SECOND
+                expiry = (found.test.expires_at - self.clocks.expiry_now()) / SECOND
                 left = min(left, max(1 / SECOND, expiry))
             try:
                 await parked.until(watcher.when_moved, left)

@@ -61,28 +61,18 @@ class RouteSettings(Struct, frozen=True):
     fault: str | None = None
 
 
-class ManageRoutes:
+class ManageRoutes(Struct, frozen=True, eq=False):
     """The operations of an owner on routes. ``changes`` announces them to all daemons.
 
     :param providers: all formats.
     """
 
-    def __init__(
-        self,
-        store: InboundStore,
-        sender: InboundSender,
-        providers: Callable[[], InboundProviders],
-        changes: Notifications[AccountId],
-        audit: Audit,
-        clock_and_randomness: ClockAndRandomness,
-    ) -> None:
-        self._store = store
-        self._sender = sender
-        self._providers = providers
-        self._changes = changes
-        self._audit = audit
-        self._now = clock_and_randomness.now
-        self._random_bytes = clock_and_randomness.random_bytes
+    store: InboundStore
+    sender: InboundSender
+    providers: Callable[[], InboundProviders]
+    changes: Notifications[AccountId]
+    audit: Audit
+    clocks: ClockAndRandomness
 
     async def create(
         self, account_id: AccountId, kind: InboundFormat, settings: RouteSettings, by: Actor
@@ -96,15 +86,15 @@ class ManageRoutes:
             if not getattr(settings, name):
                 raise InvalidParameter(name, f"`{name}` is missing")
         columns = await self._columns(account_id, kind, settings)
-        now, provider = self._now(), self._providers()[kind]
+        now, provider = self.clocks.now(), self.providers()[kind]
         route = InboundRoute(
-            id=InboundRouteId(new_short_id(self._random_bytes)),
+            id=InboundRouteId(new_short_id(self.clocks.random_bytes)),
             account_id=account_id,
             account_name="",
             to=str(columns["pattern"]),
             format=kind,
             url=str(columns["url"]),
-            secret=str(columns.get("secret") or new_webhook_secret(self._random_bytes)),
+            secret=str(columns.get("secret") or new_webhook_secret(self.clocks.random_bytes)),
             created_at=now,
             user=str(columns.get("user_name", "")),
             password=str(columns.get("password", "")),
@@ -112,26 +102,26 @@ class ManageRoutes:
             fault=InboundFault(settings.fault) if settings.fault else None,
             is_confirmed=provider.open is None,
         )
-        with self._audit.noting(Action.ROUTE_CREATED, account_id, by, _describe(route)) as entry:
-            added = await self._store.add_route(
+        with self.audit.noting(Action.ROUTE_CREATED, account_id, by, _describe(route)) as entry:
+            added = await self.store.add_route(
                 route,
                 entry,
                 is_per_recipient=provider.is_per_recipient,
                 opening=self._opening(route) if provider.open is not None else None,
             )
-        self._changes.publish(account_id)
+        self.changes.publish(account_id)
         return _found(added)
 
     async def of_account(self, account_id: AccountId) -> list[InboundRoute]:
         """List the routes of an account, oldest first."""
-        return await self._store.routes(account_id)
+        return await self.store.routes(account_id)
 
     async def show(self, account_id: AccountId, route_id: str) -> InboundRoute:
         """Return a route.
 
         :raises InboundRouteNotFound: the account has no route with this id.
         """
-        return _found(await self._store.find_route(account_id, InboundRouteId(route_id)))
+        return _found(await self.store.find_route(account_id, InboundRouteId(route_id)))
 
     async def change(
         self, account_id: AccountId, route_id: str, settings: RouteSettings, by: Actor
@@ -149,9 +139,9 @@ class ManageRoutes:
         if _place_of(str(columns.get("url", route.url))) != _place_of(route.url):
             columns = {"user_name": "", "password": "", **columns}
         described = _describe(structs.replace(route, url=str(columns.get("url", route.url))))
-        with self._audit.noting(Action.ROUTE_CHANGED, account_id, by, described) as entry:
-            changed = await self._store.change_route(account_id, route.id, columns, entry)
-        self._changes.publish(account_id)
+        with self.audit.noting(Action.ROUTE_CHANGED, account_id, by, described) as entry:
+            changed = await self.store.change_route(account_id, route.id, columns, entry)
+        self.changes.publish(account_id)
         return _found(changed)
 
     async def delete(self, account_id: AccountId, route_id: str, by: Actor) -> None:
@@ -159,25 +149,25 @@ class ManageRoutes:
 
         :raises InboundRouteNotFound: the account has no route with this id.
         """
-        with self._audit.noting(Action.ROUTE_DELETED, account_id, by, route_id) as entry:
-            if not await self._store.delete_route(account_id, InboundRouteId(route_id), entry):
+        with self.audit.noting(Action.ROUTE_DELETED, account_id, by, route_id) as entry:
+            if not await self.store.delete_route(account_id, InboundRouteId(route_id), entry):
                 raise _missing()
-        self._changes.publish(account_id)
+        self.changes.publish(account_id)
 
     async def confirm(self, route_id: InboundRouteId) -> bool:
         """Let mails be sent to a route, whoever asks: the caller has proved a secret of the route.
 
         :return: false if there is no such route.
         """
-        route = await self._store.find_any_route(route_id)
-        if route is None or not await self._store.confirm_route(route_id):
+        route = await self.store.find_any_route(route_id)
+        if route is None or not await self.store.confirm_route(route_id):
             return False
-        self._changes.publish(route.account_id)
+        self.changes.publish(route.account_id)
         return True
 
     def _opening(self, route: InboundRoute) -> InboundDelivery:
         return InboundDelivery(
-            id=InboundDeliveryId(new_time_ordered_id(route.created_at, self._random_bytes)),
+            id=InboundDeliveryId(new_time_ordered_id(route.created_at, self.clocks.random_bytes)),
             account_id=route.account_id,
             route_id=route.id,
             mail_id=None,
@@ -198,8 +188,8 @@ class ManageRoutes:
             columns["pattern"] = parse_pattern(settings.to)
         if settings.url is not None:
             require_url(kind, settings.url)
-            name = await self._store.account_name(account_id)
-            self._sender.require_allowed(settings.url, name)
+            name = await self.store.account_name(account_id)
+            self.sender.require_allowed(settings.url, name)
             columns["url"] = settings.url
         if settings.secret:
             columns["secret"] = _parse_secret(kind, settings.secret)
@@ -215,7 +205,7 @@ class ManageRoutes:
                 raise InvalidParameter("speed", f"{problem}; got {settings.speed}")
             columns["speed"] = settings.speed
         if settings.fault is not None:
-            fault = parse_fault(self._providers()[kind], kind, settings.fault)
+            fault = parse_fault(self.providers()[kind], kind, settings.fault)
             columns["fault"] = None if fault is None else fault.value
         return columns
 

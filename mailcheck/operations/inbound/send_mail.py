@@ -119,33 +119,21 @@ class SentMail(Struct, frozen=True):
     deliveries: tuple[InboundDelivery, ...]
 
 
-class SendInbound:
+class SendInbound(Struct, frozen=True, eq=False):
     """Writes mails for routes. ``waiting`` announces them to the daemons that deliver.
 
     :param deliver: makes the first attempt at once if it is not busy.
     :param max_size: maximum number of octets of a mail.
     """
 
-    def __init__(
-        self,
-        store: InboundStore,
-        loader: MessageLoader,
-        mail_bytes: MailBytes,
-        providers: Callable[[], InboundProviders],
-        waiting: Notifications[AccountId],
-        deliver: DeliverInbound,
-        max_size: int,
-        clock_and_randomness: ClockAndRandomness,
-    ) -> None:
-        self._store = store
-        self._loader = loader
-        self._mail_bytes = mail_bytes
-        self._providers = providers
-        self._waiting = waiting
-        self._deliver = deliver
-        self._max_size = max_size
-        self._now = clock_and_randomness.now
-        self._random_bytes = clock_and_randomness.random_bytes
+    store: InboundStore
+    loader: MessageLoader
+    mail_bytes: MailBytes
+    providers: Callable[[], InboundProviders]
+    waiting: Notifications[AccountId]
+    deliver: DeliverInbound
+    max_size: int
+    clocks: ClockAndRandomness
 
     async def send(self, account_id: AccountId, route_id: str, letter: Letter) -> SentMail:
         """Queue a mail for the application of a route, whether the recipients match or not.
@@ -157,7 +145,7 @@ class SendInbound:
         :raises MailTooLarge: the mail is too large.
         :raises InboundQueueFull: too many mails of the account wait.
         """
-        route = await self._store.find_route(account_id, InboundRouteId(route_id))
+        route = await self.store.find_route(account_id, InboundRouteId(route_id))
         if route is None:
             raise InboundRouteNotFound("there is no such route: the id is wrong or it was deleted")
         _require_one_source(letter)
@@ -165,37 +153,36 @@ class SendInbound:
         if is_repetition and not letter.has_content:
             return await self._send_stored(route, letter)
         written, recipients, verdicts = await self._write(route, letter)
-        if len(written.raw_message) > self._max_size:
+        if len(written.raw_message) > self.max_size:
             raise MailTooLarge(
-                f"the mail has {len(written.raw_message):,} bytes; "
-                f"the maximum is {self._max_size:,}"
+                f"the mail has {len(written.raw_message):,} bytes; the maximum is {self.max_size:,}"
             )
         mail = self._mail(route, letter, written.envelope_sender, recipients)
         mail = replace(mail, raw_message=written.raw_message, verdicts=verdicts)
         deliveries = self._deliveries(route, letter, mail)
-        lease = self._deliver.reserve(route, deliveries)
-        if not await self._store.add_mail(mail, deliveries, lease):
+        lease = self.deliver.reserve(route, deliveries)
+        if not await self.store.add_mail(mail, deliveries, lease):
             raise InboundRouteNotFound("the route was deleted meanwhile")
         if lease is None:
-            self._waiting.publish(account_id)
+            self.waiting.publish(account_id)
         else:
             stored = StoredInboundMail(mail, has_verdicts=True, delivery_id=DeliveryId(mail.id))
             size = len(mail.raw_message)
             for delivery in deliveries:
-                self._deliver.take(InboundJob(delivery, route, size), stored)
+                self.deliver.take(InboundJob(delivery, route, size), stored)
         return SentMail(mail.id, deliveries)
 
     async def _send_stored(self, route: InboundRoute, letter: Letter) -> SentMail:
         """Send a stored message itself, to its recipient if no other one is given."""
         assert letter.message_id is not None
-        message = await self._loader.load(route.account_id, letter.message_id)
+        message = await self.loader.load(route.account_id, letter.message_id)
         recipients = _addresses(letter) or (message.summary.recipient,)
         mail = self._mail(route, letter, message.envelope_sender, recipients)
         mail = replace(mail, verdicts=letter.verdicts or Verdicts())
         deliveries = self._deliveries(route, letter, mail)
-        if not await self._store.add_stored(mail, letter.message_id, self._now(), deliveries):
+        if not await self.store.add_stored(mail, letter.message_id, self.clocks.now(), deliveries):
             raise MessageNotFound
-        self._waiting.publish(route.account_id)
+        self.waiting.publish(route.account_id)
         return SentMail(mail.id, deliveries)
 
     async def _write(
@@ -204,7 +191,7 @@ class SendInbound:
         """Return a mail, its recipients and its verdicts."""
         verdicts = letter.verdicts or Verdicts()
         if letter.mail_id is not None:
-            stored = await self._store.find_mail(route.account_id, letter.mail_id)
+            stored = await self.store.find_mail(route.account_id, letter.mail_id)
             if stored is None:
                 raise InboundMailNotFound("there is no such mail: the id is wrong or it is gone")
             earlier = stored.mail
@@ -219,28 +206,28 @@ class SendInbound:
         size = len(letter.raw_message or b"") or (len(original.raw_message) if original else 0)
         size += sum(len(file.data) for file in letter.files)
         size += len(letter.text or "") + len(letter.html or "") + len(letter.subject or "")
-        if size > self._max_size:
-            raise MailTooLarge(f"the mail has more than {self._max_size:,} bytes, the maximum")
+        if size > self.max_size:
+            raise MailTooLarge(f"the mail has more than {self.max_size:,} bytes, the maximum")
         write = partial(
             write_letter,
             letter,
             default_recipient(route.to),
             original,
-            self._now(),
-            self._random_bytes(16),
+            self.clocks.now(),
+            self.clocks.random_bytes(16),
         )
         if size <= SMALL and letter.header_size <= SHORT and letter.ready is None:
             return *write(), verdicts
         try:
-            written, recipients = await self._mail_bytes.work(write, size, route.account_id)
+            written, recipients = await self.mail_bytes.work(write, size, route.account_id)
         except (WorkTooSlow, WorkerDied, MemoryError):
             raise MailTooLarge("the mail takes too long to write: send a smaller one") from None
         return written, recipients, verdicts
 
     async def _original(self, account_id: AccountId, message_id: MessageId) -> Original:
-        message = await self._loader.load(account_id, message_id)
+        message = await self.loader.load(account_id, message_id)
         summary = message.summary
-        raw_message = await self._mail_bytes.whole(summary)
+        raw_message = await self.mail_bytes.whole(summary)
         return Original(raw_message, message.envelope_sender, summary.recipient)
 
     def _mail(
@@ -250,12 +237,12 @@ class SendInbound:
         envelope_sender: str,
         recipients: tuple[str, ...],
     ) -> InboundMail:
-        now, given = self._now(), letter.envelope_sender
+        now, given = self.clocks.now(), letter.envelope_sender
         if len(recipients) > MOST_RECIPIENTS:
             problem = f"a mail may have {MOST_RECIPIENTS} recipients; got {len(recipients)}"
             raise InvalidParameter("to", problem)
         return InboundMail(
-            id=InboundMailId(new_time_ordered_id(now, self._random_bytes)),
+            id=InboundMailId(new_time_ordered_id(now, self.clocks.random_bytes)),
             account_id=route.account_id,
             envelope_sender=envelope_sender if given is None else _parse_sender(given),
             recipients=recipients,
@@ -266,7 +253,7 @@ class SendInbound:
     def _deliveries(
         self, route: InboundRoute, letter: Letter, mail: InboundMail
     ) -> tuple[InboundDelivery, ...]:
-        provider, fault = self._providers()[route.format], route.fault
+        provider, fault = self.providers()[route.format], route.fault
         if letter.fault is not None:
             fault = parse_fault(provider, route.format, letter.fault)
         parts = [mail.recipients]
@@ -274,7 +261,9 @@ class SendInbound:
             parts = [(recipient,) for recipient in mail.recipients]
         return tuple(
             InboundDelivery(
-                id=InboundDeliveryId(new_time_ordered_id(mail.received_at, self._random_bytes)),
+                id=InboundDeliveryId(
+                    new_time_ordered_id(mail.received_at, self.clocks.random_bytes)
+                ),
                 account_id=route.account_id,
                 route_id=route.id,
                 mail_id=mail.id,

@@ -114,16 +114,12 @@ class _Came(Struct, frozen=True):
     has_near_miss: bool
 
 
-class ExplainWait:
+class ExplainWait(Struct, frozen=True, eq=False):
     """Collects the explanation of a timed-out wait."""
 
-    def __init__(
-        self, store: MailStore, loader: MessageLoader, clock_and_randomness: ClockAndRandomness
-    ) -> None:
-        self._store = store
-        self._loader = loader
-        self._clock = clock_and_randomness.clock
-        self._expiry_now = clock_and_randomness.expiry_now
+    store: MailStore
+    loader: MessageLoader
+    clocks: ClockAndRandomness
 
     async def explain(
         self,
@@ -146,7 +142,7 @@ class ExplainWait:
         rejected, came = [], _Came((), 0, None, has_near_miss=False)
         if wanted.start < up_to or wanted.after is None:
             scope = replace(wanted.address, after=time.after, up_to=up_to)
-            rejected = await self._store.recent_refusals(
+            rejected = await self.store.recent_refusals(
                 account_id, since or BEGINNING, REJECTED_LIMIT, scope
             )
             came = await self._look(account_id, asked, time, matched)
@@ -155,7 +151,7 @@ class ExplainWait:
             count=asked.count,
             matched=len(matched),
             timeout=asked.timeout,
-            waited=round(self._clock.seconds() - asked.began, 3),
+            waited=round(self.clocks.clock.seconds() - asked.began, 3),
             seen=tuple(map(_with_reason, came.seen[:SEEN_LIMIT])),
             has_near_miss=came.has_near_miss,
             other_tags=came.other_tags,
@@ -206,15 +202,15 @@ class ExplainWait:
         """Add the reasons why the content does not match, or that it is not known yet."""
         message = seen.message
         try:
-            loaded = Deferred.fromCoroutine(self._loader.load(message.account_id, message.id))
-            stored = await loaded.addTimeout(PATIENCE, self._clock)
+            loaded = Deferred.fromCoroutine(self.loader.load(message.account_id, message.id))
+            stored = await loaded.addTimeout(PATIENCE, self.clocks.clock)
             found = wanted.content_mismatches(message, stored.content)
         except (MessageNotFound, Overloaded, DeferredTimeout):
             found = ["its content is not known yet"]
         return SeenMessage(message, (*seen.reasons, *found), is_other_inside=bool(found))
 
     async def _newest(self, account_id: AccountId, wanted: MessageFilter) -> NewestMessages:
-        return await self._store.newest(account_id, wanted, self._expiry_now(), NEAR, COUNTED)
+        return await self.store.newest(account_id, wanted, self.clocks.expiry_now(), NEAR, COUNTED)
 
 
 def _is_alike(wanted: MessageFilter, message: MessageSummary) -> bool:

@@ -71,23 +71,14 @@ class CursorReached(Struct, frozen=True):
 Event = MessageArrived | MailRefused | CursorReached
 
 
-class FollowInbox:
+class FollowInbox(Struct, frozen=True, eq=False):
     """The operation behind event streams."""
 
-    def __init__(
-        self,
-        store: MailStore,
-        feeds: InboxFeeds,
-        loader: MessageLoader,
-        slots: WaitSlots,
-        clock_and_randomness: ClockAndRandomness,
-    ) -> None:
-        self._store = store
-        self._feeds = feeds
-        self._loader = loader
-        self._slots = slots
-        self._clock = clock_and_randomness.clock
-        self._expiry_now = clock_and_randomness.expiry_now
+    store: MailStore
+    feeds: InboxFeeds
+    loader: MessageLoader
+    slots: WaitSlots
+    clocks: ClockAndRandomness
 
     async def follow(
         self,
@@ -112,23 +103,23 @@ class FollowInbox:
         """
         wanted = replace(wanted, allowed=caller.rights.tags)
         if wanted.after is None and wanted.since is None:
-            wanted = replace(wanted, after=await position_of(caller, self._store))
-        async with self._slots.held_by(caller) as parked:
+            wanted = replace(wanted, after=await position_of(caller, self.store))
+        async with self.slots.held_by(caller) as parked:
             position = wanted.start
             try:
-                waiter = self._feeds.join(
+                waiter = self.feeds.join(
                     caller.account_id, wanted, wants_refusals=True, max_held=LOOK_SIZE
                 )
                 try:
                     following = _Following(
-                        waiter, parked, position, self._clock, seconds, heartbeat=heartbeat
+                        waiter, parked, position, self.clocks.clock, seconds, heartbeat=heartbeat
                     )
                     async for event in self._tell(following):
                         position = following.position
                         parked.require_access()
                         yield event
                 finally:
-                    self._feeds.leave(waiter)
+                    self.feeds.leave(waiter)
             except (ShuttingDown, StoreUnavailable) as failure:
                 raise _interrupted(failure, position) from failure
 
@@ -146,7 +137,7 @@ class FollowInbox:
                 waiter.watch_removals()
                 yield CursorReached(following.position, has_removals=True)
             if following.is_due:
-                yield following.up_to_here(self._feeds.read_up_to(waiter))
+                yield following.up_to_here(self.feeds.read_up_to(waiter))
         yield following.up_to_here(START)
 
     async def _next(
@@ -166,17 +157,17 @@ class FollowInbox:
         rows, refusals, up_to = await self._read(waiter, following.position)
         following.refused_up_to = up_to
         has_more = len(rows) == READ_AT_ONCE
-        following.is_behind = has_more or not self._feeds.has_looked(waiter, up_to)
+        following.is_behind = has_more or not self.feeds.has_looked(waiter, up_to)
         return _in_order(rows, refusals), up_to
 
     async def _read(
         self, waiter: Waiter, after: Position
     ) -> tuple[Sequence[MessageRow], Sequence[Refusal], Position]:
         """Read the next messages and rejections. They are complete up to the returned position."""
-        rows, last_position = await self._store.oldest_matches(
+        rows, last_position = await self.store.oldest_matches(
             waiter.account_id,
             replace(waiter.wanted, after=after),
-            self._expiry_now(),
+            self.clocks.expiry_now(),
             READ_AT_ONCE,
             _ALONG,
         )
@@ -187,7 +178,7 @@ class FollowInbox:
         if up_to - after <= len(rows):  # positions without a message may be rejections
             return rows, (), up_to
         between = replace(waiter.wanted.address, after=after, up_to=up_to)
-        refusals = await self._store.recent_refusals(
+        refusals = await self.store.recent_refusals(
             waiter.account_id, BEGINNING, LOOK_SIZE, between
         )
         wanted = waiter.wanted
@@ -202,7 +193,7 @@ class FollowInbox:
         if isinstance(one, Refusal):
             return MailRefused(one)
         try:
-            message = await self._loader.complete(one)
+            message = await self.loader.complete(one)
         except MessageNotFound:
             return None
         wanted = waiter.wanted

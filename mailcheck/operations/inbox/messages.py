@@ -321,16 +321,12 @@ ATTACHMENT_LINK_AGE = 10 * MINUTE
 """Validity of a link to an attachment. An agent passes it on or downloads it at once."""
 
 
-class ShareMessage:
+class ShareMessage(Struct, frozen=True, eq=False):
     """Opens and replaces share links."""
 
-    def __init__(
-        self, store: MailStore, loader: MessageLoader, clock_and_randomness: ClockAndRandomness
-    ) -> None:
-        self._store = store
-        self._loader = loader
-        self._expiry_now = clock_and_randomness.expiry_now
-        self._random_bytes = clock_and_randomness.random_bytes
+    store: MailStore
+    loader: MessageLoader
+    clocks: ClockAndRandomness
 
     async def open(self, token: str) -> StoredMessage:
         """Return the message of a share link.
@@ -340,18 +336,18 @@ class ShareMessage:
         row = await find_shared(
             token,
             parse_share_token,
-            lambda message_id: self._store.find_any_message(message_id, self._expiry_now()),
+            lambda message_id: self.store.find_any_message(message_id, self.clocks.expiry_now()),
             lambda row: row.summary.share_token,
             GONE,
         )
         try:
-            return await self._loader.complete(row)
+            return await self.loader.complete(row)
         except MessageNotFound:
             raise share_not_found(GONE) from None
 
     def attachment_token(self, summary: MessageSummary, attachment_id: str) -> str:
         """Return the token of a link to an attachment, which ends after `ATTACHMENT_LINK_AGE`."""
-        ends_at = Instant(self._expiry_now() + ATTACHMENT_LINK_AGE)
+        ends_at = Instant(self.clocks.expiry_now() + ATTACHMENT_LINK_AGE)
         return format_attachment_token(summary.id, attachment_id, summary.share_token, ends_at)
 
     async def open_attachment(self, token: str, attachment_id: str) -> StoredMessage:
@@ -366,14 +362,14 @@ class ShareMessage:
         row = await find_shared(
             token,
             parse_share_token,
-            lambda message_id: self._store.find_any_message(message_id, self._expiry_now()),
+            lambda message_id: self.store.find_any_message(message_id, self.clocks.expiry_now()),
             lambda row: attachment_secret(attachment_id, row.summary.share_token, ends_at),
             LINK_ENDED,
         )
-        if ends_at <= self._expiry_now():
+        if ends_at <= self.clocks.expiry_now():
             raise share_not_found(LINK_ENDED)
         try:
-            return await self._loader.complete(row)
+            return await self.loader.complete(row)
         except MessageNotFound:
             raise share_not_found(GONE) from None
 
@@ -382,15 +378,15 @@ class ShareMessage:
 
         :raises MessageNotFound: the account has no such message.
         """
-        token = new_share_token(self._random_bytes)
-        replaced = await self._store.replace_share_token(
-            account_id, message_id, token, self._expiry_now()
+        token = new_share_token(self.clocks.random_bytes)
+        replaced = await self.store.replace_share_token(
+            account_id, message_id, token, self.clocks.expiry_now()
         )
         # Do not join a load that started before, since it would return the old link.
-        row = await self._store.find_message(account_id, message_id, self._expiry_now())
+        row = await self.store.find_message(account_id, message_id, self.clocks.expiry_now())
         if not replaced or row is None:
             raise MessageNotFound
-        return await self._loader.complete(row)
+        return await self.loader.complete(row)
 
 
 class Deletion(Struct, frozen=True):

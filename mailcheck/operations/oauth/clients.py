@@ -66,28 +66,19 @@ class RegisteredClient(Struct, frozen=True):
     secret: str
 
 
-class OAuthClients:
-    """The clients that people may connect."""
+class OAuthClients(Struct, eq=False):
+    """The clients that people may connect.
 
-    def __init__(
-        self,
-        store: OAuthStore,
-        documents: ClientDocuments,
-        attempts: Attempts,
-        audit: Audit,
-        open_to: OpenTo,
-        schemes: Collection[str],
-        clock_and_randomness: ClockAndRandomness,
-    ) -> None:
-        """``schemes`` are those without a dot that programs may use in redirect URIs."""
-        self._store = store
-        self._documents = documents
-        self._attempts = attempts
-        self._audit = audit
-        self.open_to = open_to
-        self._schemes = schemes
-        self._now = clock_and_randomness.now
-        self._random_bytes = clock_and_randomness.random_bytes
+    :param schemes: those without a dot that programs may use in redirect URIs.
+    """
+
+    store: OAuthStore
+    documents: ClientDocuments
+    attempts: Attempts
+    audit: Audit
+    open_to: OpenTo
+    schemes: Collection[str]
+    clocks: ClockAndRandomness
 
     async def find(self, client_id: str, account_id: AccountId) -> Client:
         """Return the client that a person wants to connect. A document may have to be fetched.
@@ -111,7 +102,7 @@ class OAuthClients:
             self._require_scheme(redirect_uri)
 
     def _require_scheme(self, redirect_uri: str) -> None:
-        if not has_known_scheme(redirect_uri, self._schemes):
+        if not has_known_scheme(redirect_uri, self.schemes):
             scheme = redirect_uri.partition(":")[0]
             raise OAuthRefused(
                 RefusalCode.INVALID_REDIRECT_URI,
@@ -121,19 +112,19 @@ class OAuthClients:
             )
 
     async def _find_registered(self, client_id: str) -> KnownClient:
-        known = await self._store.find_client(client_id, self._now())
+        known = await self.store.find_client(client_id, self.clocks.now())
         is_open = self.open_to is OpenTo.ANY
         if known is None or not (is_open or known.client.source is ClientSource.OPERATOR):
             raise OAuthRefused(RefusalCode.INVALID_CLIENT, self._explain_unknown(client_id))
         return known
 
     async def _find_document(self, url: str, account_id: AccountId) -> Client:
-        await self._attempts.count(
+        await self.attempts.count(
             key_of("client documents of", account_id),
             DOCUMENTS_PER_ACCOUNT,
             "you have opened too many programs",
         )
-        document = await self._documents.fetch_client(url)
+        document = await self.documents.fetch_client(url)
         if document.problem:
             raise OAuthRefused(
                 RefusalCode.INVALID_CLIENT,
@@ -145,7 +136,7 @@ class OAuthClients:
             redirect_uris=document.redirect_uris,
             source=ClientSource.DOCUMENT,
             has_secret=False,
-            created_at=self._now(),
+            created_at=self.clocks.now(),
         )
 
     def _explain_unknown(self, client_id: str) -> str:
@@ -184,7 +175,7 @@ class OAuthClients:
     async def keep(self, client_id: str) -> None:
         """Let a client that has registered itself live on, because it got tokens."""
         if not is_document_url(client_id):
-            await self._store.keep_client(client_id, Instant(self._now() + USED_LIFE))
+            await self.store.keep_client(client_id, Instant(self.clocks.now() + USED_LIFE))
 
     async def register_itself(self, metadata: ClientMetadata, client: str) -> RegisteredClient:
         """Register a client by its own request (RFC 7591). ``client`` is its address.
@@ -192,7 +183,7 @@ class OAuthClients:
         :raises OAuthRefused: the metadata is not acceptable, or registration is off.
         :raises LimitExceeded: too many registrations from this address.
         """
-        await self._attempts.count(
+        await self.attempts.count(
             key_of("clients from", client), PER_ADDRESS, "too many programs were registered"
         )
         if self.open_to is OpenTo.REGISTERED:
@@ -244,17 +235,18 @@ class OAuthClients:
         shown = ClientMetadata(client_name=name).name
         made = self._draw(shown, uris, ClientSource.OPERATOR, has_secret=has_secret)
         detail = f"{made.client.id} {made.client.name!r}: {uris}"
-        with self._audit.noting(Action.CLIENT_REGISTERED, None, by, detail) as entry:
+        with self.audit.noting(Action.CLIENT_REGISTERED, None, by, detail) as entry:
             await self._add(made, entry)
         return made
 
     def _draw(
         self, name: str, redirect_uris: str, source: ClientSource, *, has_secret: bool
     ) -> RegisteredClient:
-        now, is_temporary = self._now(), source is ClientSource.REGISTRATION
-        secret = new_oauth_secret(CLIENT_SECRET_PREFIX, self._random_bytes) if has_secret else ""
+        now, is_temporary = self.clocks.now(), source is ClientSource.REGISTRATION
+        random_bytes = self.clocks.random_bytes
+        secret = new_oauth_secret(CLIENT_SECRET_PREFIX, random_bytes) if has_secret else ""
         client = Client(
-            id=new_short_id(self._random_bytes),
+            id=new_short_id(random_bytes),
             name=name,
             redirect_uris=redirect_uris,
             source=source,
@@ -266,11 +258,11 @@ class OAuthClients:
 
     async def _add(self, made: RegisteredClient, entry: AuditEntry | None = None) -> None:
         digest = digest_secret(made.secret) if made.secret else None
-        await self._store.add_client(made.client, digest, MAX_REGISTERED, entry)
+        await self.store.add_client(made.client, digest, MAX_REGISTERED, entry)
 
     async def list(self) -> Sequence[Client]:
         """List the registered clients, oldest first."""
-        return await self._store.list_clients(self._now())
+        return await self.store.list_clients(self.clocks.now())
 
     async def delete(self, client_id: str, by: Actor = COMMAND_LINE) -> int:
         """Delete a registered client, and revoke what people have granted to it.
@@ -278,8 +270,8 @@ class OAuthClients:
         :return: the number of revoked grants.
         :raises ClientNotFound: no client with this id is registered.
         """
-        with self._audit.noting(Action.CLIENT_DELETED, None, by, client_id) as entry:
-            revoked = await self._store.delete_client(client_id, entry)
+        with self.audit.noting(Action.CLIENT_DELETED, None, by, client_id) as entry:
+            revoked = await self.store.delete_client(client_id, entry)
         if revoked is None:
             raise ClientNotFound(f"no client with the id {client_id!r} is registered")
         return len(revoked)

@@ -65,31 +65,21 @@ class OlderGrant(Struct, frozen=True):
     account: Account
 
 
-class Grants:
+class Grants(Struct, frozen=True, eq=False):
     """The operations on grants, by people and by clients."""
 
     _log = Logger()
 
-    def __init__(
-        self,
-        store: OAuthStore,
-        clients: OAuthClients,
-        accounts: ManageAccounts,
-        projects: ManageProjects,
-        audit: Audit,
-        clock_and_randomness: ClockAndRandomness,
-    ) -> None:
-        self._store = store
-        self._clients = clients
-        self._accounts = accounts
-        self._projects = projects
-        self._audit = audit
-        self._now = clock_and_randomness.now
-        self._random_bytes = clock_and_randomness.random_bytes
+    store: OAuthStore
+    clients: OAuthClients
+    accounts: ManageAccounts
+    projects: ManageProjects
+    audit: Audit
+    clocks: ClockAndRandomness
 
     async def offered(self, person: Account) -> list[Account]:
         """List the accounts that a person may grant access to: the own one, and owned projects."""
-        owned = await self._projects.of_person(person)
+        owned = await self.projects.of_person(person)
         return [
             person,
             *(membership.project for membership in owned if membership.role is Role.OWNER),
@@ -108,12 +98,12 @@ class Grants:
         """Return whether a key is a grant of the same program."""
         if key.client_id in (None, client.id) or key.name != client.name:
             return key.client_id == client.id
-        known = await self._store.find_client(key.client_id or "", self._now())
+        known = await self.store.find_client(key.client_id or "", self.clocks.now())
         return known is not None and client.is_same_program(known.client)
 
     async def _valid_keys(self, account: Account) -> list[ApiKey]:
-        now = self._now()
-        keys = await self._accounts.list_keys(account)
+        now = self.clocks.now()
+        keys = await self.accounts.list_keys(account)
         return [key for key in keys if key.revoked_at is None and not key.is_expired(now)]
 
     async def allow(
@@ -142,11 +132,11 @@ class Grants:
             raise InvalidParameter("scope", "choose at least one area that the program may use")
         older = [grant.key.id for grant in await self.older(client, person)] if replaces else []
         ended = [key_id for key_id in older if key_id in replaces]
-        now = self._now()
+        now = self.clocks.now()
         valid = [key for key in await self._valid_keys(account) if key.id not in ended]
         if len(valid) >= MAX_KEYS:
             raise TooManyKeys(f"an account has at most {MAX_KEYS} keys; revoke one first")
-        code = new_oauth_secret(CODE_PREFIX, self._random_bytes)
+        code = new_oauth_secret(CODE_PREFIX, self.clocks.random_bytes)
         facts = AuthorizationCode(
             account_id=account.id,
             granted_by=person.id,
@@ -158,7 +148,7 @@ class Grants:
             expires_at=Instant(now + CODE_LIFE),
             replaces=" ".join(ended),
         )
-        await self._store.add_code(digest_secret(code), facts, now)
+        await self.store.add_code(digest_secret(code), facts, now)
         return code
 
     async def exchange(
@@ -169,10 +159,10 @@ class Grants:
         :raises OAuthRefused: the code is unknown, expired, used or of another client, or the
             verifier does not match.
         """
-        now = self._now()
+        now = self.clocks.now()
         tokens, pair = self._draw(now)
         grant = ApiKey(
-            id=KeyId(new_short_id(self._random_bytes)),
+            id=KeyId(new_short_id(self.clocks.random_bytes)),
             account_id=AccountId(""),
             name="",
             hint="",
@@ -185,9 +175,9 @@ class Grants:
             client_id=client_id,
         )
         # No secret has this digest: the grant is used through its tokens only.
-        unusable = self._random_bytes(32)
-        with self._audit.noting(Action.KEY_ISSUED, None, Actor("OAuth", client)) as entry:
-            redeemed = await self._store.redeem_code(
+        unusable = self.clocks.random_bytes(32)
+        with self.audit.noting(Action.KEY_ISSUED, None, Actor("OAuth", client)) as entry:
+            redeemed = await self.store.redeem_code(
                 digest_secret(code),
                 grant,
                 unusable,
@@ -198,7 +188,7 @@ class Grants:
                 entry,
             )
         key = _require_grant(redeemed)
-        await self._clients.keep(client_id)
+        await self.clients.keep(client_id)
         return _answer(key, pair)
 
     async def refresh(
@@ -212,11 +202,11 @@ class Grants:
         :raises OAuthRefused: the token is unknown, expired, used or of another client, or a scope
             was not granted.
         """
-        now = self._now()
+        now = self.clocks.now()
         tokens, pair = self._draw(now)
         digest = digest_secret(refresh_token)
         if scopes:
-            found = await self._store.grant_of(digest)
+            found = await self.store.grant_of(digest)
             granted = set() if found is None else set((found.scopes or "").split())
             beyond = [scope for scope in scopes if scope in set(Scope) and scope not in granted]
             if found is not None and beyond:
@@ -224,8 +214,8 @@ class Grants:
                     RefusalCode.INVALID_SCOPE,
                     f"the scope {beyond[0]} was not granted: ask the person again",
                 )
-        with self._audit.noting(Action.KEY_REVOKED, None, Actor("OAuth", client)) as entry:
-            redeemed = await self._store.redeem_refresh_token(digest, client_id, tokens, entry)
+        with self.audit.noting(Action.KEY_REVOKED, None, Actor("OAuth", client)) as entry:
+            redeemed = await self.store.redeem_refresh_token(digest, client_id, tokens, entry)
         key = _require_grant(redeemed)
         if redeemed.is_repeated:
             self._log.info(
@@ -233,7 +223,7 @@ class Grants:
                 id=key.id,
                 client=client,
             )
-        await self._clients.keep(client_id)
+        await self.clients.keep(client_id)
         return _answer(key, pair)
 
     async def revoke(self, client_id: str, token: str, client: str) -> None:
@@ -241,18 +231,18 @@ class Grants:
 
         :raises OAuthRefused: the token belongs to another client.
         """
-        key = await self._store.grant_of(digest_secret(token))
+        key = await self.store.grant_of(digest_secret(token))
         if key is None or key.revoked_at is not None:
             return
         if key.client_id != client_id:
             raise OAuthRefused(
                 RefusalCode.UNAUTHORIZED_CLIENT, "the token belongs to another client"
             )
-        await self._accounts.revoke_key(key.id, Actor("OAuth", client))
+        await self.accounts.revoke_key(key.id, Actor("OAuth", client))
 
     def _draw(self, now: Instant) -> tuple[NewTokens, tuple[str, str]]:
-        access = new_oauth_secret(ACCESS_TOKEN_PREFIX, self._random_bytes)
-        refresh = new_oauth_secret(REFRESH_TOKEN_PREFIX, self._random_bytes)
+        access = new_oauth_secret(ACCESS_TOKEN_PREFIX, self.clocks.random_bytes)
+        refresh = new_oauth_secret(REFRESH_TOKEN_PREFIX, self.clocks.random_bytes)
         digests = NewTokens(
             digest_secret(access),
             Instant(now + ACCESS_LIFE),

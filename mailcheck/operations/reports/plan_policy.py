@@ -179,46 +179,35 @@ class ReportedMail(Struct, frozen=True, eq=False):
         )
 
 
-class PlanPolicy:
+class PlanPolicy(Struct, frozen=True, eq=False):
     """Simulates stricter policies on the reports of an account."""
 
-    def __init__(
-        self,
-        store: ReportStore,
-        show: ShowReports,
-        senders: SummarizeSenders,
-        reported: ReportedMail,
-        offer: OfferRecords,
-        resolver: Resolver,
-        clock_and_randomness: ClockAndRandomness,
-    ) -> None:
-        self._store = store
-        self._show = show
-        self._senders = senders
-        self._reported = reported
-        self._offer = offer
-        self._resolver = resolver
-        self._clock = clock_and_randomness.clock
-        self._now = clock_and_randomness.now
+    store: ReportStore
+    show: ShowReports
+    senders: SummarizeSenders
+    reported: ReportedMail
+    offer: OfferRecords
+    resolver: Resolver
+    clocks: ClockAndRandomness
 
     async def plan(self, account_id: AccountId, domain: str, days: int) -> PolicyPlan:
         """Return the plan for a domain from the reports about the last days."""
-        now = self._now()
+        now = self.clocks.now()
         since = Instant(now - now % DAY - days * DAY)
-        found = await self._reported.count(account_id, domain, since)
+        found = await self.reported.count(account_id, domain, since)
         mail, decisions, total = found.mail, found.decisions, found.messages
-        coverage = await self._store.coverage(account_id, domain, since)
-        evaluator = DnsEvaluator.starting_now(self._resolver, self._clock)
+        coverage = await self.store.coverage(account_id, domain, since)
+        evaluator = DnsEvaluator.starting_now(self.resolver, self.clocks.clock)
         verdict = await evaluator.evaluate(partial(evaluate_dmarc, domain))
         is_silent = not any(sender.sender.passing for sender in mail)
-        is_silent = is_silent and await self._senders.uses_no_mail(domain)
+        is_silent = is_silent and await self.senders.uses_no_mail(domain)
         doubts = [] if is_silent else list(find_doubts(coverage, total, days, now))
         if is_silent:
             decisions = decide_without_mail(mail, decisions)
         if found.is_cut:
             doubts.append(f"The reports have over {MOST_ROWS} different rows: choose fewer days.")
-        places = await self._show.to_offer(account_id)
-        ways = await self._store.ways(account_id, domain, since)
+        places = await self.show.to_offer(account_id)
+        ways = await self.store.ways(account_id, domain, since)
         if places.dmarc and judge_dmarc_request(verdict, places.dmarc).trust is Trust.TRUSTED:
             ways = replace(ways, is_proven=True)
         steps = await self._find_record_steps(domain, verdict, places)
@@ -315,7 +304,7 @@ class PlanPolicy:
             return [ShownStep(PlanStep(StepKind.REPAIR, 0), broken[0].meaning, broken[0].fix)]
         if not places.dmarc:
             return []
-        offered: RecordOffer = (await self._offer.offer(domain, places)).dmarc
+        offered: RecordOffer = (await self.offer.offer(domain, places)).dmarc
         records = tuple(
             record for record in (offered.own, offered.authorization) if record is not None
         )
@@ -354,7 +343,7 @@ class PlanPolicy:
         """
         found: dict[str, RecordToPublish] = {}
         for sender in senders:
-            record = await self._senders.find_record(sender, found.values())
+            record = await self.senders.find_record(sender, found.values())
             if record is not None:
                 found[sender.key] = record
         return found
@@ -385,14 +374,14 @@ class PlanPolicy:
         """Return whether the SPF record that failed authorizes the sender by now."""
         if sender.cause not in _BY_SPF or not sender.envelope_domains:
             return False
-        evaluator = DnsEvaluator.starting_now(self._resolver, self._clock, NAMING_DEADLINE)
+        evaluator = DnsEvaluator.starting_now(self.resolver, self.clocks.clock, NAMING_DEADLINE)
         return await evaluator.evaluate(partial(_passes, sender, sender.envelope_domains[0]))
 
     async def _try(
         self, one: ServiceRecord, shown: RecordToPublish, sender: Sender
     ) -> tuple[bool, bool]:
         """Return whether a record works now, and whether it works once it is published."""
-        evaluator = DnsEvaluator.starting_now(self._resolver, self._clock, NAMING_DEADLINE)
+        evaluator = DnsEvaluator.starting_now(self.resolver, self.clocks.clock, NAMING_DEADLINE)
         zone = build_zone([shown])
 
         def judge(answers: Answers) -> bool:

@@ -63,23 +63,14 @@ PER_ACCOUNT = RequestLimits(per_minute=200, per_day=5_000)
 """Posts per account from all clients. The address is published, so every client can post to it."""
 
 
-class PostReport:
+class PostReport(Struct, frozen=True, eq=False):
     """Receives posted reports. ``when_waiting`` is called for each of them."""
 
-    def __init__(
-        self,
-        inboxes: MailStore,
-        store: ReportStore,
-        meter: RequestMeter,
-        when_waiting: Callable[[], None],
-        clock_and_randomness: ClockAndRandomness,
-    ) -> None:
-        self._inboxes = inboxes
-        self._store = store
-        self._meter = meter
-        self._when_waiting = when_waiting
-        self._now = clock_and_randomness.now
-        self._random_bytes = clock_and_randomness.random_bytes
+    inboxes: MailStore
+    store: ReportStore
+    meter: RequestMeter
+    when_waiting: Callable[[], None]
+    clocks: ClockAndRandomness
 
     async def post(self, token: str, client_ip: str, body: bytes) -> None:
         """Store a report.
@@ -91,27 +82,27 @@ class PostReport:
         """
         await self._count(key_of("report posts from", counting_key(client_ip)), PER_CLIENT)
         found = parse_report_address(report_local_part(ReportKind.TLS, INBOX_PREFIX + token))
-        inbox = None if found is None else await self._inboxes.find_inbox(found[1])
+        inbox = None if found is None else await self.inboxes.find_inbox(found[1])
         if inbox is None:
             raise MessageNotFound("no account receives reports at this address")
         if not body:
             raise ReportRefused("the body is empty; post the report as JSON, or packed with gzip")
         await self._count(key_of("report posts to", inbox.account_id), PER_ACCOUNT)
-        now = self._now()
+        now = self.clocks.now()
         report = ReceiverReport(
-            ReportId(new_time_ordered_id(now, self._random_bytes)),
+            ReportId(new_time_ordered_id(now, self.clocks.random_bytes)),
             inbox.account_id,
             ReportKind.TLS,
             ReportState.WAITING,
             now,
         )
-        await self._store.post(report, body)
-        self._when_waiting()
+        await self.store.post(report, body)
+        self.when_waiting()
 
     async def _count(self, subject: Key, limits: RequestLimits) -> None:
-        usage = await self._meter.count(subject, limits)
+        usage = await self.meter.count(subject, limits)
         if usage.exhausted is not None:
-            raise self._meter.refusal(usage, limits)
+            raise self.meter.refusal(usage, limits)
 
 
 TLS_PATH = "/tls-reports/"

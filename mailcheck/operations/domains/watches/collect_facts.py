@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from msgspec import Struct
 from twisted.internet.defer import Deferred, succeed
 
 from mailcheck.checks.dnsbl.catalogue import Blocklist
@@ -69,28 +70,18 @@ class NullCache:
         return succeed(None)
 
 
-class CollectFacts:
+class CollectFacts(Struct, frozen=True, eq=False):
     """Runs all checks of a domain or an address, and returns their facts.
 
     :param reputation: a reputation check without a cache.
     """
 
-    def __init__(
-        self,
-        reputation: ComputeReputation,
-        domain: DescribeDomain,
-        blocklists: CheckBlocklists,
-        resolver: Resolver,
-        prober: StarttlsProber,
-        clock_and_randomness: ClockAndRandomness,
-    ) -> None:
-        self._reputation = reputation
-        self._domain = domain
-        self._blocklists = blocklists
-        self._resolver = resolver
-        self._prober = prober
-        self._clock = clock_and_randomness.clock
-        self._now = clock_and_randomness.now
+    reputation: ComputeReputation
+    domain: DescribeDomain
+    blocklists: CheckBlocklists
+    resolver: Resolver
+    prober: StarttlsProber
+    clocks: ClockAndRandomness
 
     async def collect(self, watch: Watch) -> Facts:
         """Check the target once. The facts include what could not be determined."""
@@ -101,15 +92,15 @@ class CollectFacts:
             watch.target, settings.selectors, tuple(map(_address, settings.addresses))
         )
         found, report = await run_all(
-            self._reputation.compute(query, is_refresh=True),
-            self._domain.describe(watch.target, settings.selectors),
+            self.reputation.compute(query, is_refresh=True),
+            self.domain.describe(watch.target, settings.selectors),
         )
         probes = found.evidence.starttls.probes
         is_port_open = False
         if any(probe.outcome is ProbeOutcome.UNREACHABLE for probe in probes):
             # If another host of the domain was reached, the port is open as well.
             is_port_open = any(probe.outcome.is_determined for probe in probes) or (
-                await self._prober.outbound_port() is OutboundPort.OPEN
+                await self.prober.outbound_port() is OutboundPort.OPEN
             )
         return facts_of_domain(
             found.evidence,
@@ -119,13 +110,13 @@ class CollectFacts:
             ),
             settings.selectors,
             is_port_open=is_port_open,
-            now=self._now(),
+            now=self.clocks.now(),
         )
 
     async def _collect_of_address(self, address: IpAddress) -> Facts:
-        evaluator = DnsEvaluator.starting_now(self._resolver, self._clock)
+        evaluator = DnsEvaluator.starting_now(self.resolver, self.clocks.clock)
         check, names = await run_all(
-            self._blocklists.check(address),
+            self.blocklists.check(address),
             evaluator.evaluate(partial(evaluate_reverse_dns, address)),
         )
         return facts_of_address(check.listings, names)

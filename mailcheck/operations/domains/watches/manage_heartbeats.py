@@ -87,30 +87,19 @@ class SavedHeartbeat(Struct, frozen=True):
     new_receivers: tuple[Webhook, ...] = ()
 
 
-class ManageHeartbeats:
+class ManageHeartbeats(Struct, frozen=True, eq=False):
     """The operations of an owner on heartbeats.
 
     :param find_inbox: finds the inbox of an account.
     :param domain: the domain of inboxes.
     """
 
-    def __init__(
-        self,
-        store: HeartbeatStore,
-        receivers: AlertReceivers,
-        find_inbox: FindInbox,
-        domain: str,
-        clock_and_randomness: ClockAndRandomness,
-        *,
-        allow_special_use: bool,
-    ) -> None:
-        self._store = store
-        self._receivers = receivers
-        self._find_inbox = find_inbox
-        self._domain = domain
-        self._now = clock_and_randomness.now
-        self._random_bytes = clock_and_randomness.random_bytes
-        self._allow_special_use = allow_special_use
+    store: HeartbeatStore
+    receivers: AlertReceivers
+    find_inbox: FindInbox
+    domain: str
+    clocks: ClockAndRandomness
+    allow_special_use: bool
 
     async def create(
         self, account_id: AccountId, name: str, settings: WatchSettings
@@ -123,11 +112,11 @@ class ManageHeartbeats:
         :raises WatchExists: the account has a heartbeat with this name.
         :raises TooManyWebhooks: the account has the maximum number of alert receivers.
         """
-        now = self._now()
+        now = self.clocks.now()
         expected = replace(expected_of(self._checked(settings)), since=now)
         ready, receivers = await self._ready(account_id, replace(settings, heartbeat=expected))
         watch = Watch(
-            id=WatchId(new_short_id(self._random_bytes)),
+            id=WatchId(new_short_id(self.clocks.random_bytes)),
             account_id=account_id,
             kind=WatchKind.HEARTBEAT,
             target=parse_heartbeat_name(name),
@@ -135,9 +124,9 @@ class ManageHeartbeats:
             created_at=now,
             next_run_at=now,
         )
-        added = await self._store.add(watch, receivers)
+        added = await self.store.add(watch, receivers)
         # Gaps in the observed time count from the first heartbeat on.
-        await self._store.observe(now)
+        await self.store.observe(now)
         return await self._saved(added, receivers)
 
     async def change(
@@ -155,14 +144,14 @@ class ManageHeartbeats:
         :raises TooManyWebhooks: the account has the maximum number of alert receivers.
         """
         watch = await self._find(account_id, name)
-        before, now = watch.settings, self._now()
+        before, now = watch.settings, self.clocks.now()
         chosen = self._checked(choose(before))
         expected, known = expected_of(chosen), expected_of(before)
         is_resumed = before.is_paused and not chosen.is_paused
         if expected.schedule != known.schedule or is_resumed:
             chosen = replace(chosen, heartbeat=replace(expected, since=now))
         ready, receivers = await self._ready(account_id, chosen)
-        changed = await self._store.change(account_id, watch.id, ready, now, receivers)
+        changed = await self.store.change(account_id, watch.id, ready, now, receivers)
         if changed is None:
             raise _missing()
         return await self._saved(changed, receivers)
@@ -171,7 +160,7 @@ class ManageHeartbeats:
         self, account_id: AccountId, name: str, settings: WatchSettings
     ) -> SavedHeartbeat:
         """Change the settings of a heartbeat, or create it; raise as `change` and `create` do."""
-        known = await self._store.find_target(account_id, parse_heartbeat_name(name))
+        known = await self.store.find_target(account_id, parse_heartbeat_name(name))
         if known is None:
             return await self.create(account_id, name, settings)
         settings = self._checked(settings)
@@ -184,10 +173,10 @@ class ManageHeartbeats:
 
     async def all(self, account_id: AccountId) -> list[Heartbeat]:
         """List the heartbeats of an account by name, with their days."""
-        watches = await self._store.all_of(account_id)
+        watches = await self.store.all_of(account_id)
         since = self._first_day()
-        days = await self._store.days([watch.id for watch in watches], since)
-        inbox = await self._find_inbox(account_id)
+        days = await self.store.days([watch.id for watch in watches], since)
+        inbox = await self.find_inbox(account_id)
         return [self._heartbeat(watch, inbox, days[watch.id]) for watch in watches]
 
     async def show(self, account_id: AccountId, name: str) -> HeartbeatDetails:
@@ -196,17 +185,17 @@ class ManageHeartbeats:
         :raises WatchNotFound: the account has no heartbeat with this name.
         """
         watch = await self._find(account_id, name)
-        recent = await self._store.recent(watch.id, self._first_day())
-        alerts = await self._store.alerts(account_id, watch.id, SHOWN_ALERTS)
-        receivers = await self._receivers.of(account_id, watch.settings.alert_to)
-        inbox = await self._find_inbox(account_id)
+        recent = await self.store.recent(watch.id, self._first_day())
+        alerts = await self.store.alerts(account_id, watch.id, SHOWN_ALERTS)
+        receivers = await self.receivers.of(account_id, watch.settings.alert_to)
+        inbox = await self.find_inbox(account_id)
         return HeartbeatDetails(
             self._heartbeat(watch, inbox, recent.days), recent.beats, alerts, receivers
         )
 
     async def open_alerts(self, account_id: AccountId) -> list[Alert]:
         """List the open alerts of the heartbeats of an account, newest first."""
-        return await self._store.open_alerts(account_id, SHOWN_ALERTS)
+        return await self.store.open_alerts(account_id, SHOWN_ALERTS)
 
     async def delete(self, account_id: AccountId, name: str) -> None:
         """Delete a heartbeat and its history. Mail with its tag is then like any other.
@@ -214,9 +203,9 @@ class ManageHeartbeats:
         :raises WatchNotFound: the account has no heartbeat with this name.
         """
         watch = await self._find(account_id, name)
-        if not await self._store.delete(account_id, watch.id):
+        if not await self.store.delete(account_id, watch.id):
             raise _missing()
-        self._receivers.note_change()
+        self.receivers.note_change()
 
     async def acknowledge(self, account_id: AccountId, name: str, alert_id: str) -> Alert:
         """Acknowledge an alert. From then on, only its end is reported.
@@ -225,37 +214,39 @@ class ManageHeartbeats:
         :raises AlertNotFound: the heartbeat has no alert with this id.
         """
         watch = await self._find(account_id, name)
-        alert = await self._store.acknowledge(account_id, watch.id, AlertId(alert_id), self._now())
+        alert = await self.store.acknowledge(
+            account_id, watch.id, AlertId(alert_id), self.clocks.now()
+        )
         if alert is None:
             raise AlertNotFound("this heartbeat has no such alert: the id is wrong or it expired")
         return alert
 
     async def _find(self, account_id: AccountId, name: str) -> Watch:
-        watch = await self._store.find_target(account_id, name.strip().lower())
+        watch = await self.store.find_target(account_id, name.strip().lower())
         if watch is None:
             raise _missing()
         return watch
 
     async def _saved(self, watch: Watch, receivers: Sequence[Webhook]) -> SavedHeartbeat:
-        new = await self._receivers.made_of(watch.account_id, receivers) if receivers else ()
-        inbox = await self._find_inbox(watch.account_id)
+        new = await self.receivers.made_of(watch.account_id, receivers) if receivers else ()
+        inbox = await self.find_inbox(watch.account_id)
         return SavedHeartbeat(self._heartbeat(watch, inbox, ()), new)
 
     def _heartbeat(
         self, watch: Watch, inbox: InboxState | None, days: tuple[DayOfBeats, ...]
     ) -> Heartbeat:
         mailbox_name = "" if inbox is None else inbox.mailbox_name
-        address = join_subaddress(mailbox_name, tag_of(watch.target), self._domain)
+        address = join_subaddress(mailbox_name, tag_of(watch.target), self.domain)
         state, expected = read_beats_state(watch.state), expected_of(watch.settings)
         if state is None or state.since != expected.since:
             # It is evaluated with its new settings in a moment.
-            known = begin(expected, self._now())
+            known = begin(expected, self.clocks.now())
             state = known if state is None else replace(known, last_at=state.last_at)
         return Heartbeat(watch, address, state, days)
 
     def _first_day(self) -> Instant:
         # Today begins earlier in the east.
-        return Instant((self._now() + DAY // 2) // DAY * DAY - SHOWN_DAYS * DAY)
+        return Instant((self.clocks.now() + DAY // 2) // DAY * DAY - SHOWN_DAYS * DAY)
 
     def _checked(self, settings: WatchSettings) -> WatchSettings:
         """Return the normalised settings.
@@ -268,7 +259,7 @@ class ManageHeartbeats:
         expected = checked_heartbeat(expected)
         if expected.signed_by:
             domain = parse_domain(
-                expected.signed_by, name="signedBy", allow_special_use=self._allow_special_use
+                expected.signed_by, name="signedBy", allow_special_use=self.allow_special_use
             )
             expected = replace(expected, signed_by=domain)
         return replace(settings, heartbeat=expected)
@@ -280,7 +271,7 @@ class ManageHeartbeats:
 
         :raises InvalidParameter: a receiver is invalid or not allowed.
         """
-        receivers = await self._receivers.read(account_id, settings.alert_to)
+        receivers = await self.receivers.read(account_id, settings.alert_to)
         return replace(settings, alert_to=parse_alert_receivers(settings.alert_to)), receivers
 
 

@@ -58,25 +58,17 @@ from mailcheck.store.accounts.webhook_store import WebhookStore
 from mailcheck.store.domains.watch_store import History, WatchPage, WatchStore
 
 
-class AlertReceivers:
+class AlertReceivers(Struct, frozen=True, eq=False):
     """The receivers of a watch's alerts besides the owner's inbox: webhooks and mail addresses.
 
     Each receiver is a webhook of the account whose filter selects the alerts that name it. It is
     delivered to as any other webhook, and exists as long as a watch names it.
     """
 
-    def __init__(
-        self,
-        store: WebhookStore,
-        rules: ReceiverRules,
-        changes: Notifications[str],
-        clock_and_randomness: ClockAndRandomness,
-    ) -> None:
-        self._store = store
-        self._rules = rules
-        self._changes = changes
-        self._now = clock_and_randomness.now
-        self._random_bytes = clock_and_randomness.random_bytes
+    store: WebhookStore
+    rules: ReceiverRules
+    changes: Notifications[str]
+    clocks: ClockAndRandomness
 
     async def read(self, account_id: AccountId, named: Sequence[str]) -> tuple[Webhook, ...]:
         """Return webhooks for the receivers that a watch names, as they are stored if new.
@@ -90,12 +82,12 @@ class AlertReceivers:
                 ALERT_TO, f"{ALERT_TO} has {len(receivers)} addresses; {MOST_RECEIVERS} are allowed"
             )
         urls = tuple(dict.fromkeys(url for _, url in map(split_kind, receivers)))
-        account_name = await self._store.account_name(account_id) if urls else ""
+        account_name = await self.store.account_name(account_id) if urls else ""
         for url in urls:
             if url.startswith(MAILTO):
-                self._rules.require_mailable(address_of(url), account_name)
+                self.rules.require_mailable(address_of(url), account_name)
             else:
-                self._rules.require_allowed(web_url_of(url), account_name)
+                self.rules.require_allowed(web_url_of(url), account_name)
         return tuple(self._new(account_id, url) for url in urls)
 
     async def made_of(
@@ -103,7 +95,7 @@ class AlertReceivers:
     ) -> tuple[Webhook, ...]:
         """Return the receivers that the account did not have before."""
         self.note_change()
-        found = [await self._store.find(account_id, receiver.id) for receiver in receivers]
+        found = [await self.store.find(account_id, receiver.id) for receiver in receivers]
         return tuple(webhook for webhook in found if webhook is not None)
 
     async def of(self, account_id: AccountId, urls: Sequence[str]) -> list[Webhook]:
@@ -112,24 +104,24 @@ class AlertReceivers:
         :param urls: the receivers as the watch names them, with their kinds.
         """
         urls = tuple(dict.fromkeys(url for _, url in map(split_kind, urls)))
-        known = await self._store.of_account(account_id) if urls else []
+        known = await self.store.of_account(account_id) if urls else []
         stored = {webhook.url: webhook for webhook in known if webhook.is_of_watches}
         return [stored[url] for url in urls if url in stored]
 
     def note_change(self) -> None:
         """Announce that receivers were created or deleted."""
-        self._changes.publish("some")
+        self.changes.publish("some")
 
     def _new(self, account_id: AccountId, url: str) -> Webhook:
         return Webhook(
-            id=WebhookId(new_short_id(self._random_bytes)),
+            id=WebhookId(new_short_id(self.clocks.random_bytes)),
             account_id=account_id,
             account_name="",
             url=url,
             wanted=MessageFilter(tag=ALERT_TAG, headers=((ALERT_FIELD, receiver_key(url)),)),
-            created_at=self._now(),
+            created_at=self.clocks.now(),
             position=START,
-            secret=new_webhook_secret(self._random_bytes),
+            secret=new_webhook_secret(self.clocks.random_bytes),
             is_of_watches=True,
         )
 
@@ -153,28 +145,16 @@ class SavedWatch(Struct, frozen=True):
     new_receivers: tuple[Webhook, ...] = ()
 
 
-class ManageWatches:
+class ManageWatches(Struct, frozen=True, eq=False):
     """The operations of an owner on watches. ``hint`` tells the runner that a watch is due."""
 
-    def __init__(
-        self,
-        store: WatchStore,
-        runner: RunWatches,
-        receivers: AlertReceivers,
-        hint: Callable[[], None],
-        clock_and_randomness: ClockAndRandomness,
-        *,
-        allow_special_use: bool,
-        allow_private: bool,
-    ) -> None:
-        self._store = store
-        self._runner = runner
-        self._receivers = receivers
-        self._hint = hint
-        self._now = clock_and_randomness.now
-        self._random_bytes = clock_and_randomness.random_bytes
-        self._allow_special_use = allow_special_use
-        self._allow_private = allow_private
+    store: WatchStore
+    runner: RunWatches
+    receivers: AlertReceivers
+    hint: Callable[[], None]
+    clocks: ClockAndRandomness
+    allow_special_use: bool
+    allow_private: bool
 
     async def create(
         self, account_id: AccountId, target: str, settings: WatchSettings
@@ -187,7 +167,7 @@ class ManageWatches:
         :raises TooManyWebhooks: the account has the maximum number of alert receivers.
         """
         added = await self._add(account_id, target, settings)
-        self._hint()
+        self.hint()
         return added
 
     async def create_many(
@@ -204,25 +184,25 @@ class ManageWatches:
         outcomes: list[SavedWatch | ExpectedFailure] = await run_all(
             *(add(*pair) for pair in wanted)
         )
-        self._hint()
+        self.hint()
         return outcomes
 
     async def of_account(self, account_id: AccountId, limit: int, offset: int = 0) -> WatchPage:
         """List the watches of an account, sorted by target."""
-        return await self._store.of_account(account_id, limit, offset)
+        return await self.store.of_account(account_id, limit, offset)
 
     async def open_alerts(self, account_id: AccountId) -> list[Alert]:
         """List the open alerts of an account, newest first."""
-        return await self._store.open_alerts(account_id, SHOWN_ALERTS)
+        return await self.store.open_alerts(account_id, SHOWN_ALERTS)
 
     async def show(self, account_id: AccountId, watch_id: str) -> WatchDetails:
         """Return a watch with its alerts.
 
         :raises WatchNotFound: the account has no watch with this id.
         """
-        watch = _found(await self._store.find(account_id, WatchId(watch_id)))
-        alerts = await self._store.alerts(account_id, watch.id, SHOWN_ALERTS)
-        receivers = await self._receivers.of(account_id, watch.settings.alert_to)
+        watch = _found(await self.store.find(account_id, WatchId(watch_id)))
+        alerts = await self.store.alerts(account_id, watch.id, SHOWN_ALERTS)
+        receivers = await self.receivers.of(account_id, watch.settings.alert_to)
         return WatchDetails(watch, alerts, receivers)
 
     async def change(
@@ -237,17 +217,17 @@ class ManageWatches:
         :raises InvalidParameter: a setting is invalid.
         :raises TooManyWebhooks: the account has the maximum number of alert receivers.
         """
-        watch = _found(await self._store.find(account_id, WatchId(watch_id)))
+        watch = _found(await self.store.find(account_id, WatchId(watch_id)))
         settings, receivers = await self._ready(account_id, watch.kind, choose(watch.settings))
-        next_run_at = next_run(watch.id, settings.interval, self._now())
+        next_run_at = next_run(watch.id, settings.interval, self.clocks.now())
         changed = _found(
-            await self._store.change(account_id, watch.id, settings, next_run_at, receivers)
+            await self.store.change(account_id, watch.id, settings, next_run_at, receivers)
         )
-        return SavedWatch(changed, await self._receivers.made_of(account_id, receivers))
+        return SavedWatch(changed, await self.receivers.made_of(account_id, receivers))
 
     async def of_target(self, account_id: AccountId, target: str) -> Watch | None:
         """Return the watch of a domain or an address, or `None`."""
-        return await self._store.find_target(account_id, target)
+        return await self.store.find_target(account_id, target)
 
     async def switch(
         self,
@@ -262,7 +242,7 @@ class ManageWatches:
         :param settings: the settings of a new watch.
         :returns: the watch, or `None` if there is none to pause.
         """
-        watch = await self._store.find_target(account_id, target)
+        watch = await self.store.find_target(account_id, target)
         if watch is not None:
             return await self.change(
                 account_id, watch.id, lambda known: replace(known, is_paused=not is_on)
@@ -276,7 +256,7 @@ class ManageWatches:
         :raises TooManyWatches: the account has the maximum number of watches.
         :raises TooManyWebhooks: the account has the maximum number of alert receivers.
         """
-        watch = await self._store.find_target(account_id, target)
+        watch = await self.store.find_target(account_id, target)
         if watch is None:
             return await self.create(account_id, target, settings)
         return await self.change(
@@ -288,9 +268,9 @@ class ManageWatches:
 
         :raises WatchNotFound: the account has no watch with this id.
         """
-        if not await self._store.delete(account_id, WatchId(watch_id)):
+        if not await self.store.delete(account_id, WatchId(watch_id)):
             raise _missing()
-        self._receivers.note_change()
+        self.receivers.note_change()
 
     async def run(self, account_id: AccountId, watch_id: str) -> WatchDetails:
         """Run a watch now. The time of its next regular run does not change.
@@ -298,8 +278,8 @@ class ManageWatches:
         :raises WatchNotFound: the account has no watch with this id.
         :raises WatchBusy: another daemon is running the watch.
         """
-        watch = _found(await self._store.find(account_id, WatchId(watch_id)))
-        if not await self._runner.run_now(account_id, watch.id):
+        watch = _found(await self.store.find(account_id, WatchId(watch_id)))
+        if not await self.runner.run_now(account_id, watch.id):
             raise WatchBusy("this watch is running; try again in a moment")
         return await self.show(account_id, watch_id)
 
@@ -310,18 +290,18 @@ class ManageWatches:
 
         :raises WatchNotFound: the account has no watch with this id.
         """
-        watch = _found(await self._store.find(account_id, WatchId(watch_id)))
-        oldest = Instant(self._now() - HISTORY_KEPT)
+        watch = _found(await self.store.find(account_id, WatchId(watch_id)))
+        oldest = Instant(self.clocks.now() - HISTORY_KEPT)
         begins = oldest if since is None else max(oldest, since)
-        return watch, await self._store.history(watch.id, Instant(begins), MOST_CHANGES)
+        return watch, await self.store.history(watch.id, Instant(begins), MOST_CHANGES)
 
     async def acknowledge(self, account_id: AccountId, watch_id: str, alert_id: str) -> Alert:
         """Acknowledge an alert. From then on, only its end is reported.
 
         :raises AlertNotFound: the account has no alert with this id.
         """
-        alert = await self._store.acknowledge(
-            account_id, WatchId(watch_id), AlertId(alert_id), self._now()
+        alert = await self.store.acknowledge(
+            account_id, WatchId(watch_id), AlertId(alert_id), self.clocks.now()
         )
         if alert is None:
             raise AlertNotFound("this watch has no such alert: the id is wrong or it has expired")
@@ -331,14 +311,14 @@ class ManageWatches:
         query = parse_blocklist_query(
             target,
             name="target",
-            allow_special_use=self._allow_special_use,
-            allow_private=self._allow_private,
+            allow_special_use=self.allow_special_use,
+            allow_private=self.allow_private,
         )
         kind = WatchKind.DOMAIN if isinstance(query, str) else WatchKind.ADDRESS
         ready, receivers = await self._ready(account_id, kind, settings)
-        now = self._now()
+        now = self.clocks.now()
         watch = Watch(
-            id=WatchId(new_short_id(self._random_bytes)),
+            id=WatchId(new_short_id(self.clocks.random_bytes)),
             account_id=account_id,
             kind=kind,
             target=str(query),
@@ -346,8 +326,8 @@ class ManageWatches:
             created_at=now,
             next_run_at=now,
         )
-        added = await self._store.add(watch, receivers)
-        new = await self._receivers.made_of(account_id, receivers) if receivers else ()
+        added = await self.store.add(watch, receivers)
+        new = await self.receivers.made_of(account_id, receivers) if receivers else ()
         return SavedWatch(added, new)
 
     async def _ready(
@@ -358,7 +338,7 @@ class ManageWatches:
         :raises InvalidParameter: a setting is invalid.
         """
         checked = self._checked(kind, settings)
-        receivers = await self._receivers.read(account_id, settings.alert_to)
+        receivers = await self.receivers.read(account_id, settings.alert_to)
         return replace(checked, alert_to=parse_alert_receivers(settings.alert_to)), receivers
 
     def _checked(self, kind: WatchKind, settings: WatchSettings) -> WatchSettings:
@@ -378,7 +358,7 @@ class ManageWatches:
         if len(addresses) > MAX_ADDRESSES:
             raise InvalidParameter("addresses", f"at most {MAX_ADDRESSES} addresses are allowed")
         parsed = [
-            str(parse_host_address(address, name="addresses", allow_private=self._allow_private))
+            str(parse_host_address(address, name="addresses", allow_private=self.allow_private))
             for address in addresses
         ]
         named = [parse_selector(selector, name="selectors") for selector in selectors]

@@ -56,28 +56,16 @@ class WebhookDetails(Struct, frozen=True):
     deliveries: list[WebhookDelivery]
 
 
-class ManageWebhooks:
+class ManageWebhooks(Struct, frozen=True, eq=False):
     """The operations of an owner on webhooks. Changes are announced to the delivering daemon."""
 
-    def __init__(
-        self,
-        store: WebhookStore,
-        dialer: WebhookDialer,
-        changes: Notifications[str],
-        write: WriteMessage,
-        loader: MessageLoader,
-        audit: Audit,
-        clock_and_randomness: ClockAndRandomness,
-    ) -> None:
-        self._store = store
-        self._loader = loader
-        self._audit = audit
-        self._dialer = dialer
-        self._changes = changes
-        self._write = write
-        self._clock = clock_and_randomness.clock
-        self._now = clock_and_randomness.now
-        self._random_bytes = clock_and_randomness.random_bytes
+    store: WebhookStore
+    dialer: WebhookDialer
+    changes: Notifications[str]
+    write: WriteMessage
+    loader: MessageLoader
+    audit: Audit
+    clocks: ClockAndRandomness
 
     async def create(
         self,
@@ -96,41 +84,41 @@ class ManageWebhooks:
         :raises TooManyWebhooks: the account has the maximum number of webhooks.
         """
         parse_webhook_url(url)
-        self._dialer.require_allowed(url, await self._store.account_name(account_id))
+        self.dialer.require_allowed(url, await self.store.account_name(account_id))
         webhook = Webhook(
-            id=WebhookId(new_short_id(self._random_bytes)),
+            id=WebhookId(new_short_id(self.clocks.random_bytes)),
             account_id=account_id,
             account_name="",
             url=url,
             wanted=replace(wanted, after=None),
-            created_at=self._now(),
+            created_at=self.clocks.now(),
             position=wanted.start,
-            secret=new_webhook_secret(self._random_bytes),
+            secret=new_webhook_secret(self.clocks.random_bytes),
             provider=provider,
         )
         action = Action.WEBHOOK_CREATED
-        with self._audit.noting(action, account_id, by, webhook.described) as entry:
-            added = await self._store.add(webhook, entry, is_from_now=wanted.after is None)
-        self._changes.publish(added.id)
+        with self.audit.noting(action, account_id, by, webhook.described) as entry:
+            added = await self.store.add(webhook, entry, is_from_now=wanted.after is None)
+        self.changes.publish(added.id)
         return added
 
     async def of_account(self, account_id: AccountId) -> list[Webhook]:
         """List the webhooks of an account, oldest first."""
-        return await self._store.of_account(account_id)
+        return await self.store.of_account(account_id)
 
     async def show(self, account_id: AccountId, webhook_id: str) -> WebhookDetails:
         """Return a webhook with its last deliveries.
 
         :raises WebhookNotFound: the account has no webhook with this id.
         """
-        webhook = _found(await self._store.find(account_id, WebhookId(webhook_id)))
-        return WebhookDetails(webhook, await self._store.deliveries(webhook.id))
+        webhook = _found(await self.store.find(account_id, WebhookId(webhook_id)))
+        return WebhookDetails(webhook, await self.store.deliveries(webhook.id))
 
     async def all_shown(self, account_id: AccountId) -> list[WebhookDetails]:
         """Return all webhooks of an account with their last deliveries."""
         return [
-            WebhookDetails(webhook, await self._store.deliveries(webhook.id))
-            for webhook in await self._store.of_account(account_id)
+            WebhookDetails(webhook, await self.store.deliveries(webhook.id))
+            for webhook in await self.store.of_account(account_id)
         ]
 
     async def delete(self, account_id: AccountId, webhook_id: str, by: Actor) -> None:
@@ -138,23 +126,23 @@ class ManageWebhooks:
 
         :raises WebhookNotFound: the account has no webhook with this id.
         """
-        with self._audit.noting(Action.WEBHOOK_DELETED, account_id, by, webhook_id) as entry:
-            if not await self._store.delete(account_id, WebhookId(webhook_id), entry):
+        with self.audit.noting(Action.WEBHOOK_DELETED, account_id, by, webhook_id) as entry:
+            if not await self.store.delete(account_id, WebhookId(webhook_id), entry):
                 raise _missing()
-        self._changes.publish(webhook_id)
+        self.changes.publish(webhook_id)
 
     async def rotate(self, account_id: AccountId, webhook_id: str, by: Actor) -> Webhook:
         """Create a new secret. The old one stays valid for a day.
 
         :raises WebhookNotFound: the account has no webhook with this id.
         """
-        until = Instant(self._now() + EARLIER_SECRET_KEPT)
-        secret = new_webhook_secret(self._random_bytes)
-        with self._audit.noting(Action.SECRET_REPLACED, account_id, by) as entry:
-            rotated = await self._store.replace_secret(
+        until = Instant(self.clocks.now() + EARLIER_SECRET_KEPT)
+        secret = new_webhook_secret(self.clocks.random_bytes)
+        with self.audit.noting(Action.SECRET_REPLACED, account_id, by) as entry:
+            rotated = await self.store.replace_secret(
                 account_id, WebhookId(webhook_id), secret, until, entry
             )
-        self._changes.publish(webhook_id)
+        self.changes.publish(webhook_id)
         return _found(rotated)
 
     async def restart(
@@ -166,8 +154,8 @@ class ManageWebhooks:
         :raises WebhookEnded: the receiver has ended the webhook.
         :raises InvalidParameter: the position is of another inbox.
         """
-        restarted = await self._store.restart(account_id, WebhookId(webhook_id), after)
-        self._changes.publish(webhook_id)
+        restarted = await self.store.restart(account_id, WebhookId(webhook_id), after)
+        self.changes.publish(webhook_id)
         return _found(restarted)
 
     async def test(
@@ -185,36 +173,38 @@ class ManageWebhooks:
         :raises MessageNotFound: the account has no message with this id.
         :raises InvalidParameter: the webhook has no format of a provider, so it has no events.
         """
-        webhook = _found(await self._store.find(account_id, WebhookId(webhook_id)))
+        webhook = _found(await self.store.find(account_id, WebhookId(webhook_id)))
         if event is not None and not webhook.provider:
             problem = "only a webhook with a provider has events: send none to this webhook"
             raise InvalidParameter("event", problem)
         message, text, header_id = self._sample(webhook), SAMPLE_TEXT, SAMPLE_MESSAGE_ID
         request = ""
         if message_id is not None:
-            stored = await self._loader.load(account_id, message_id)
+            stored = await self.loader.load(account_id, message_id)
             content = stored.content
             message = ListedMessage(stored.summary, content.extracted)
             text, header_id, request = content.text, content.message_id, stored.request
         if event is not None:
             # The tag chooses the event. The recipient of the message stays.
             message = replace(message, summary=replace(message.summary, tag=tag_of_event(event)))
-        event_id = SAMPLE_EVENT + new_short_id(self._random_bytes)
-        body = self._write(webhook, message, text, header_id, request)
-        line = self._dialer.line(webhook.account_name)
+        event_id = SAMPLE_EVENT + new_short_id(self.clocks.random_bytes)
+        body = self.write(webhook, message, text, header_id, request)
+        line = self.dialer.line(webhook.account_name)
         try:
-            delivery = await send_once(line, webhook, event_id, body, self._clock, now=self._now())
+            delivery = await send_once(
+                line, webhook, event_id, body, self.clocks.clock, now=self.clocks.now()
+            )
         finally:
             line.hang_up()
-        await self._store.note(webhook.id, delivery)
+        await self.store.note(webhook.id, delivery)
         return delivery
 
     def _sample(self, webhook: Webhook) -> ListedMessage:
-        now = self._now()
+        now = self.clocks.now()
         summary = MessageSummary(
-            id=MessageId(new_time_ordered_id(now, self._random_bytes)),
+            id=MessageId(new_time_ordered_id(now, self.clocks.random_bytes)),
             account_id=webhook.account_id,
-            delivery_id=DeliveryId(new_time_ordered_id(now, self._random_bytes)),
+            delivery_id=DeliveryId(new_time_ordered_id(now, self.clocks.random_bytes)),
             position=webhook.position or START,
             recipient=f"you+{SAMPLE_TAG}@example.com",
             tag=SAMPLE_TAG,
@@ -222,7 +212,7 @@ class ManageWebhooks:
             size=0,
             received_at=now,
             expires_at=Instant(now + DAY),
-            share_token=new_share_token(self._random_bytes),
+            share_token=new_share_token(self.clocks.random_bytes),
         )
         return ListedMessage(summary, Extracted((), None, ()))
 
