@@ -110,26 +110,26 @@ def registration_rules(config: Config, names: NameRules) -> RegistrationRules:
 
 def build_accounts(runtime: Runtime) -> AccountParts:
     """Build the operations on accounts."""
-    clock_and_randomness, engine, now = runtime.clock_and_randomness, runtime.engine, runtime.now
+    clocks, engine, now = runtime.clocks, runtime.engine, runtime.now
     options = runtime.config.accounts
     store, passwords = AccountStore(engine), PasswordStore(engine)
     audit_store = AuditStore(engine)
     ended_access, changes = EndedAccess(store, now), runtime.cluster.notifications("ended access")
     changes.listen(ended_access.on_hint)
     runtime.cluster.when_hints_are_lost(ended_access.on_hint)
-    audit = Audit(audit_store, changes, clock_and_randomness)
-    keep = ManageAccounts(store, AccountRemoval(engine), audit, clock_and_randomness)
+    audit = Audit(audit_store, changes, clocks)
+    keep = ManageAccounts(store, AccountRemoval(engine), audit, clocks)
     meter = RequestMeter(runtime.cluster.counters, now)
     default = request_limits(runtime.config)
     hasher = PasswordHasher(
         runtime.workers.passwords,
         ScryptCost(options.password_cost),
-        clock_and_randomness.random_bytes,
+        clocks.random_bytes,
         runtime.clock,
     )
     attempts = Attempts(meter, now)
-    sessions = DashboardSessions(SessionStore(engine), audit, clock_and_randomness)
-    invitations = Invitations(passwords, audit, clock_and_randomness)
+    sessions = DashboardSessions(SessionStore(engine), audit, clocks)
+    invitations = Invitations(passwords, audit, clocks)
     sign_in = SignIn(
         passwords,
         hasher,
@@ -137,14 +137,14 @@ def build_accounts(runtime: Runtime) -> AccountParts:
         audit,
         attempts,
         journal=runtime.clients,
-        clock_and_randomness=clock_and_randomness,
+        clocks=clocks,
         links=IdentityStore(engine),
         has_passwords=options.passwords,
     )
     names = NameRules(reserved_names(runtime.config))
     rules = registration_rules(runtime.config, names)
     authenticator = Authenticator(store, default, now)
-    projects = ManageProjects(ProjectStore(engine), keep, rules, audit, clock_and_randomness)
+    projects = ManageProjects(ProjectStore(engine), keep, rules, audit, clocks)
     own_keys = OwnKeys(keep, authenticator, meter, now)
     oauth_store, open_to = OAuthStore(engine), OpenTo(runtime.config.web.oauth_clients)
     oauth_clients = OAuthClients(
@@ -154,7 +154,7 @@ def build_accounts(runtime: Runtime) -> AccountParts:
         audit,
         open_to,
         schemes=runtime.config.web.oauth_schemes,
-        clocks=clock_and_randomness,
+        clocks=clocks,
     )
     company = build_company(runtime, keep, projects, names, sign_in, attempts=attempts, audit=audit)
     passkeys = build_passkeys(runtime, sign_in, attempts, audit)
@@ -196,7 +196,7 @@ def build_accounts(runtime: Runtime) -> AccountParts:
             keep,
             projects,
             audit,
-            clocks=clock_and_randomness,
+            clocks=clocks,
         ),
         access_tokens=AccessTokens(oauth_store, authenticator, now),
         attempts=attempts,
@@ -216,7 +216,7 @@ def build_passkeys(
     site = relying_party_of(runtime.config.web.public_url)
     if site is None:
         return None
-    store, clocks = PasskeyStore(runtime.engine), runtime.clock_and_randomness
+    store, clocks = PasskeyStore(runtime.engine), runtime.clocks
     return Passkeys(site, store, sign_in, attempts, audit, journal=runtime.clients, clocks=clocks)
 
 
@@ -259,7 +259,7 @@ def build_company(
         attempts=attempts,
         audit=audit,
         journal=runtime.clients,
-        clocks=runtime.clock_and_randomness,
+        clocks=runtime.clocks,
     )
 
 

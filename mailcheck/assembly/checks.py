@@ -191,7 +191,7 @@ class CheckRuntime(Struct):
     """
 
     config: Config
-    clock_and_randomness: ClockAndRandomness
+    clocks: ClockAndRandomness
     resolvers: Resolvers
     probes: OutsideProbes
     cluster: Cluster
@@ -200,12 +200,12 @@ class CheckRuntime(Struct):
     @property
     def now(self) -> Now:
         """The time of day."""
-        return self.clock_and_randomness.now
+        return self.clocks.now
 
     @property
     def clock(self) -> IReactorTime:
         """The clock of timeouts and periodic work."""
-        return self.clock_and_randomness.clock
+        return self.clocks.clock
 
     def close(self) -> Deferred[Any]:
         """Stop the probes and close the resolvers. Fires when all sockets are closed."""
@@ -252,10 +252,10 @@ def build_checks(runtime: CheckRuntime) -> Checks:
     :raises ConfigError: a file that the configuration names is not usable.
     """
     config, cluster, persistent_state = runtime.config, runtime.cluster, runtime.persistent_state
-    plain, probes, clock_and_randomness = (
+    plain, probes, clocks = (
         runtime.resolvers.plain,
         runtime.probes,
-        runtime.clock_and_randomness,
+        runtime.clocks,
     )
     daily = daily_budgets(config)
     # A copy, since a reload changes it.
@@ -269,7 +269,7 @@ def build_checks(runtime: CheckRuntime) -> Checks:
         budgets,
         CachedValues(persistent_state.memory, "health", BlocklistHealth),
         tested=cluster.notifications("lists"),
-        clock_and_randomness=clock_and_randomness,
+        clocks=clocks,
     )
 
     def build(
@@ -286,7 +286,7 @@ def build_checks(runtime: CheckRuntime) -> Checks:
         reputation = ComputeReputation(
             sources,
             kept,
-            clock_and_randomness,
+            clocks,
             allow_private=allow_private,
             verifies_fixes=verifies_fixes,
         )
@@ -294,7 +294,7 @@ def build_checks(runtime: CheckRuntime) -> Checks:
             plain,
             probes,
             selectors.of,
-            clock_and_randomness,
+            clocks,
             is_validating=config.dns.validating,
             allow_private=allow_private,
             verifies_fixes=verifies_fixes,
@@ -327,7 +327,7 @@ def build_checks(runtime: CheckRuntime) -> Checks:
             watched.blocklists,
             plain,
             probes,
-            clocks=clock_and_randomness,
+            clocks=clocks,
         ),
         queries=(asked.lists, watched.lists),
     )

@@ -42,12 +42,8 @@ def build_tests(
 
     :param analyse: analyses the mails sent to tests.
     """
-    config, cluster, clock_and_randomness = (
-        runtime.config,
-        runtime.cluster,
-        runtime.clock_and_randomness,
-    )
-    expiry_now, retention = clock_and_randomness.expiry_now, config.tests.retention_days * DAY
+    config, cluster, clocks = runtime.config, runtime.cluster, runtime.clocks
+    expiry_now, retention = clocks.expiry_now, config.tests.retention_days * DAY
     store, feeds = DeliverabilityStore(runtime.engine), DeliverabilityFeeds()
     notifications = cluster.notifications("tests")
     notifications.listen(feeds.on_hint)
@@ -56,15 +52,13 @@ def build_tests(
         analyse,
         notifications,
         runtime.traffic,
-        runtime.holder,
-        clock_and_randomness=clock_and_randomness,
+        holder=runtime.holder,
+        clocks=clocks,
     )
     look = share_work(cluster, "waiting tests", runner.wake)
     cluster.when_hints_are_lost(feeds.check_all)
-    manage = ManageTests(store, notifications, look, retention, clock_and_randomness)
-    operations = DeliverabilityOperations(
-        manage, WaitForTest(manage, feeds, slots, clock_and_randomness)
-    )
+    manage = ManageTests(store, notifications, look, retention, clocks)
+    operations = DeliverabilityOperations(manage, WaitForTest(manage, feeds, slots, clocks))
     return DeliverabilityParts(
         store,
         feeds,
@@ -81,7 +75,7 @@ def build_tests(
 def deliverability_services(runtime: Runtime, tests: DeliverabilityParts) -> list[Service]:
     """Return the services of the tests. Waits are ended before them."""
     clock = runtime.clock
-    retention = DeliverabilityRetention(tests.store, runtime.clock_and_randomness.expiry_now)
+    retention = DeliverabilityRetention(tests.store, runtime.clocks.expiry_now)
     return [
         LeasedWorkService(tests.runner),
         # Stopped first, since a running round would start new analyses.

@@ -71,28 +71,26 @@ def build_mail(runtime: Runtime, learn: Callable[[tuple[tuple[str, str], ...]], 
     :param learn: records the DKIM selectors of a mail.
     """
     config, cluster, engine = runtime.config, runtime.cluster, runtime.engine
-    clock_and_randomness, workers = runtime.clock_and_randomness, runtime.workers
+    clocks, workers = runtime.clocks, runtime.workers
     store = MailStore(engine, default_quota(config))
     content_store = ContentStore(engine)
     mail_bytes = MailBytes(
         content_store, workers.content, workers.large, runtime.reactor, runtime.memory.large_mails
     )
     contents = MessageContents(content_store, mail_bytes, learn, runtime.clock)
-    feeds = InboxFeeds(store, clock_and_randomness.expiry_now)
+    feeds = InboxFeeds(store, clocks.expiry_now)
     notifications, removals = cluster.notifications("inboxes"), cluster.notifications("removals")
     notifications.listen(feeds.on_hint)
     removals.listen(feeds.on_removal)
     cluster.when_hints_are_lost(feeds.check_all)
     is_alone = not config.storage.is_shared
-    derivation = Derivation(
-        contents, content_store, runtime.traffic, clock_and_randomness, is_alone=is_alone
-    )
+    derivation = Derivation(contents, content_store, runtime.traffic, clocks, is_alone=is_alone)
     return MailParts(
         store=store,
         content_store=content_store,
         mail_bytes=mail_bytes,
         contents=contents,
-        loader=MessageLoader(store, contents, clock_and_randomness.expiry_now),
+        loader=MessageLoader(store, contents, clocks.expiry_now),
         notifications=notifications,
         removals=removals,
         feeds=feeds,
@@ -107,7 +105,7 @@ def build_mail(runtime: Runtime, learn: Callable[[tuple[tuple[str, str], ...]], 
         retention=Retention(
             ExpiryStore(engine),
             runtime.retention,
-            clock_and_randomness.expiry_now,
+            clocks.expiry_now,
             removals.publish,
         ),
     )
@@ -125,8 +123,8 @@ def build_inbox(
 
     :param known: results of analyses that were computed before.
     """
-    clock_and_randomness = runtime.clock_and_randomness
-    expiry_now = clock_and_randomness.expiry_now
+    clocks = runtime.clocks
+    expiry_now = clocks.expiry_now
     store, loader = mail.store, mail.loader
     read = ReadInbox(
         store, mail.contents, loader, mail.mail_bytes, expiry_now, tell=mail.notifications.publish
@@ -145,10 +143,10 @@ def build_inbox(
         mails=Mails(
             MailsStore(runtime.engine), mail.contents, loader, read, delete, now=expiry_now
         ),
-        wait=WaitForMessage(store, mail.feeds, loader, slots, clock_and_randomness),
-        follow=FollowInbox(store, mail.feeds, loader, slots, clock_and_randomness),
+        wait=WaitForMessage(store, mail.feeds, loader, slots, clocks),
+        follow=FollowInbox(store, mail.feeds, loader, slots, clocks),
         delete=delete,
-        share=ShareMessage(store, loader, clock_and_randomness),
+        share=ShareMessage(store, loader, clocks),
         authenticate=authenticate,
         check=CheckMail(mail.mail_bytes),
         check_links=CheckLinks(runtime.probes, accounts.meter, runtime.clock),
@@ -161,7 +159,7 @@ def build_inbox(
             WebhookStore(runtime.engine),
             counters=runtime.cluster.counters,
             audit=accounts.audit,
-            clock_and_randomness=clock_and_randomness,
+            clocks=clocks,
         ),
     )
 
@@ -185,12 +183,12 @@ def build_receiver(
             mail.store.find_message_of_delivery,
             tests.operations.manage,
             tests.feeds,
-            runtime.clock_and_randomness,
+            runtime.clocks,
         ),
         reports=reports.mail,
         faults=mail.faults,
         settings=receive_settings(runtime.config, runtime.retention),
-        clock_and_randomness=runtime.clock_and_randomness,
+        clocks=runtime.clocks,
     )
 
 
@@ -210,7 +208,7 @@ def build_mailboxes(runtime: Runtime, mail: MailParts, receiver: ReceiveMail) ->
             config.inbox.domain, tuple(sorted(domains)), config.smtp.max_message_size
         ),
         clock=runtime.clock,
-        now=runtime.clock_and_randomness.expiry_now,
+        now=runtime.clocks.expiry_now,
     )
     runtime.cluster.when_hints_are_lost(mailboxes.wake_all)
     return mailboxes

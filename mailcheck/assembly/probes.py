@@ -132,9 +132,9 @@ class VerifyingProbes:
         trust: TrustRoots,
         shared: PersistentState,
         reactor: ProbeReactor,
-        clock_and_randomness: ClockAndRandomness,
+        clocks: ClockAndRandomness,
     ) -> None:
-        options, self._now = config.probes, clock_and_randomness.now
+        options, self._now = config.probes, clocks.now
         outbound = OutboundPortCheck(dialer, reactor, options.smtp_port, REFERENCE_HOSTS)
         prober = MailHostProber(
             reactor,
@@ -151,7 +151,7 @@ class VerifyingProbes:
         self._source = options.rdap_bootstrap
         self._fetcher = GuardedFetcher(reactor, dialer, trust)
         registries = RegistryList(self._fetcher, reactor, self._source)
-        finder = RdapFinder(self._fetcher, registries, shared.memory, clock_and_randomness)
+        finder = RdapFinder(self._fetcher, registries, shared.memory, clocks)
         policies = MtaStsFetcher(self._fetcher, reactor, shared.memory)
         logos = BimiFetcher(self._fetcher, reactor, shared.memory)
         documents = ClientDocumentFetcher(self._fetcher, reactor, shared.memory)
@@ -185,7 +185,7 @@ class Probes:
         self,
         config: Config,
         reactor: Any,
-        clock_and_randomness: ClockAndRandomness,
+        clocks: ClockAndRandomness,
         resolver: Resolver,
         shared: PersistentState,
     ) -> None:
@@ -193,8 +193,8 @@ class Probes:
         self._shared = shared
         self._config = config
         self._reactor = cast(ProbeReactor, reactor)
-        self._time_and_chance = clock_and_randomness
-        self._now = clock_and_randomness.now
+        self._time_and_chance = clocks
+        self._now = clocks.now
         self._resolver = resolver
 
     def open(self) -> None:
@@ -395,7 +395,7 @@ class Probes:
             self._trust,
             self._shared,
             self._reactor,
-            clock_and_randomness=self._time_and_chance,
+            clocks=self._time_and_chance,
         )
 
     @cached_property
@@ -413,9 +413,7 @@ def open_command(
 
     :param watch: wraps the resolvers, for example for a progress display.
     """
-    clock_and_randomness, alone = of_the_system(reactor), LocalCluster(reactor)
-    resolvers = open_resolvers(config, reactor, clock_and_randomness.random_bytes, watch)
-    probes = Probes(config, reactor, clock_and_randomness, resolvers.plain, alone)
-    return CheckRuntime(
-        config, clock_and_randomness, resolvers, probes, alone, persistent_state=alone
-    )
+    clocks, alone = of_the_system(reactor), LocalCluster(reactor)
+    resolvers = open_resolvers(config, reactor, clocks.random_bytes, watch)
+    probes = Probes(config, reactor, clocks, resolvers.plain, alone)
+    return CheckRuntime(config, clocks, resolvers, probes, alone, persistent_state=alone)

@@ -78,11 +78,7 @@ def build_reports(
     runtime: Runtime, inboxes: MailStore, accounts: AccountParts, checks: Checks
 ) -> ReportParts:
     """Build the operations on reports."""
-    config, workers, clock_and_randomness = (
-        runtime.config,
-        runtime.workers,
-        runtime.clock_and_randomness,
-    )
+    config, workers, clocks = runtime.config, runtime.workers, runtime.clocks
     plain, addresses = runtime.resolvers.plain, _addresses(config)
     store = ReportStore(runtime.engine)
     runner = IngestReports(
@@ -92,22 +88,20 @@ def build_reports(
         workers.large,
         workers.analysis,
         settings=scoring_settings(config),
-        holder=runtime.holder,
-        clock_and_randomness=clock_and_randomness,
         keeps_mail=config.reports.keep_mail,
+        holder=runtime.holder,
+        clocks=clocks,
     )
     look = share_work(runtime.cluster, "waiting reports", runner.wake)
-    senders = SummarizeSenders(workers.analysis, plain, checks.blocklists, clock_and_randomness)
+    senders = SummarizeSenders(workers.analysis, plain, checks.blocklists, clocks)
     decide = DecideSenders(SenderStore(runtime.engine), runtime.now)
     show = ShowReports(store, inboxes, senders, addresses, decide, now=runtime.now)
     offer = OfferRecords(plain, runtime.clock)
-    importing = ImportReports(
-        store, workers.imports, clock_and_randomness, keeps_mail=config.reports.keep_mail
-    )
+    importing = ImportReports(store, workers.imports, clocks, keeps_mail=config.reports.keep_mail)
     reported = ReportedMail(store, senders, decide, workers.analysis)
     operations = ReportOperations(
         show,
-        PostReport(inboxes, store, accounts.meter, look, clock_and_randomness),
+        PostReport(inboxes, store, accounts.meter, look, clocks),
         offer,
         DeleteReports(store, runtime.now),
         decide,
@@ -118,7 +112,7 @@ def build_reports(
             reported,
             offer,
             resolver=plain,
-            clocks=clock_and_randomness,
+            clocks=clocks,
         ),
         importing=importing,
     )
@@ -197,16 +191,17 @@ def _build_fetching(
         return None if account is None else account.id
 
     store = ReportMailboxStore(runtime.engine)
-    return FetchReports(
+    fetching = FetchReports(
         store=store,
-        mailboxes=report_mailboxes(runtime.config),
         open_mailbox=_opener(runtime),
         tokens=AccessTokens(_TokenEndpoint(runtime), store, runtime.clock),
         import_mails=import_mails,
         find_account=find_account,
         holder=runtime.holder,
-        clock_and_randomness=runtime.clock_and_randomness,
+        clocks=runtime.clocks,
     )
+    fetching.change(report_mailboxes(runtime.config))
+    return fetching
 
 
 def _fetching_services(runtime: Runtime, fetching: FetchReports) -> list[Service]:

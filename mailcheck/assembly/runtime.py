@@ -64,7 +64,7 @@ class Outside(Struct, frozen=True):
 class Runtime(CheckRuntime):
     """The parts that all other parts of a daemon need.
 
-    :param reactor: runs on the clock of ``clock_and_randomness``.
+    :param reactor: runs on the clock of ``clocks``.
     :param turns: limits how long requests with long computations run without a pause.
     :param holder: the name under which this process holds leases.
     """
@@ -104,7 +104,7 @@ def time_and_chance_of(
 def open_runtime(
     config: Config,
     reactor: Any,
-    clock_and_randomness: ClockAndRandomness,
+    clocks: ClockAndRandomness,
     workers: Workers,
     outside: Outside | None = None,
 ) -> Runtime:
@@ -117,18 +117,16 @@ def open_runtime(
     cluster, cluster_services = open_cluster(config, reactor, conditions, figures)
     traffic = MailTraffic(reactor, workers.call_soon)
     engine = database_engine(config, workers, traffic.call_batched)
-    engine.incidents = Incidents(reactor.seconds, clock_and_randomness.random_bytes)
+    engine.incidents = Incidents(reactor.seconds, clocks.random_bytes)
     if outside is None:
-        outside = open_outside(config, reactor, clock_and_randomness, workers.analysis, cluster)
+        outside = open_outside(config, reactor, clocks, workers.analysis, cluster)
     return Runtime(
         config=config,
-        clock_and_randomness=clock_and_randomness,
+        clocks=clocks,
         resolvers=outside.resolvers,
         probes=outside.probes,
         cluster=cluster,
-        persistent_state=cluster
-        if config.cluster.redis
-        else stored_state(engine, clock_and_randomness.now),
+        persistent_state=cluster if config.cluster.redis else stored_state(engine, clocks.now),
         reactor=reactor,
         memory=memory_plan(config),
         workers=workers,
@@ -142,7 +140,7 @@ def open_runtime(
         filters=outside.filters,
         identity_provider=outside.identity_provider,
         urls=PublicUrls(public_url(config)),
-        holder=lease_holder(config, clock_and_randomness.random_bytes),
+        holder=lease_holder(config, clocks.random_bytes),
         redis_figures=figures,
         cluster_services=cluster_services,
     )
@@ -151,7 +149,7 @@ def open_runtime(
 def open_outside(
     config: Config,
     reactor: Any,
-    clock_and_randomness: ClockAndRandomness,
+    clocks: ClockAndRandomness,
     worker: Worker,
     shared: PersistentState,
 ) -> Outside:
@@ -160,8 +158,8 @@ def open_outside(
     :param worker: parses large mails for the content filter.
     :param shared: caches results of probes and counts connections.
     """
-    resolvers = open_resolvers(config, in_short_turns(reactor), clock_and_randomness.random_bytes)
-    probes = Probes(config, reactor, clock_and_randomness, resolvers.plain, shared)
+    resolvers = open_resolvers(config, in_short_turns(reactor), clocks.random_bytes)
+    probes = Probes(config, reactor, clocks, resolvers.plain, shared)
     filters = build_filters(config, reactor, worker, memory_plan(config))
     provider = open_identity_provider(config, reactor)
     return Outside(resolvers, probes, probes, filters, provider)

@@ -50,9 +50,7 @@ def build_traffic(runtime: Runtime, accounts: ManageAccounts) -> TrafficParts:
         worker=runtime.workers.analysis,
         host_name=settings.host_name,
         limits=TrafficLimits(options.max_message_size, sample=options.sample),
-        clock=runtime.clock,
-        now=runtime.now,
-        random_bytes=runtime.clock_and_randomness.random_bytes,
+        clocks=runtime.clocks,
         allow_private=settings.allow_private,
     )
     return TrafficParts(store, score, ShowTraffic(store, runtime.now, is_on=bool(options.listen)))

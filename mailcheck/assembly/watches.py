@@ -75,36 +75,36 @@ def build_watches(
     :param reported: returns the topics from reports.
     :param score: scores the mail of heartbeats.
     """
-    config, clock_and_randomness = runtime.config, runtime.clock_and_randomness
+    config, clocks = runtime.config, runtime.clocks
     store = WatchStore(runtime.engine)
     changed: Notifications[AccountId] = runtime.cluster.notifications("watches")
     runner = RunWatches(
         store,
         checks.watched,
         reported,
-        runtime.holder,
         changed,
-        clock_and_randomness=clock_and_randomness,
+        holder=runtime.holder,
+        clocks=clocks,
     )
     keep = ManageWatches(
         store,
         runner,
         alerted,
         share_work(runtime.cluster, "due watches", runner.wake),
-        clock_and_randomness,
+        clocks,
         allow_special_use=config.dns.allow_special_use,
         allow_private=config.network.allow_private,
     )
     send = SendInternalMail(receiver, config.inbox.domain).send
-    send_alerts = SendAlerts(store, send, runtime.persistent_state.memory, clock_and_randomness)
+    send_alerts = SendAlerts(store, send, runtime.persistent_state.memory, clocks)
     beat_store = HeartbeatStore(runtime.engine)
-    beats = RunHeartbeats(beat_store, score, runtime.holder, changed, clock_and_randomness)
+    beats = RunHeartbeats(beat_store, score, changed, holder=runtime.holder, clocks=clocks)
     heartbeats = ManageHeartbeats(
         beat_store,
         alerted,
         inboxes.find_account_inbox,
         config.inbox.domain,
-        clock_and_randomness,
+        clocks,
         allow_special_use=config.dns.allow_special_use,
     )
     return WatchParts(store, runner, keep, send_alerts, changed, beats, heartbeats)
@@ -117,11 +117,11 @@ def build_digests(
 
     :param receiver: receives digests to inboxes.
     """
-    clock_and_randomness, config = runtime.clock_and_randomness, runtime.config
+    clocks, config = runtime.clocks, runtime.config
     store = DigestStore(runtime.engine)
 
     def send_mail(account_name: str, address: str, mail: bytes) -> Deferred[Attempt]:
-        post = Post(f"{MAILTO}{address}", (), "", clock_and_randomness.now(), mail)
+        post = Post(f"{MAILTO}{address}", (), "", clocks.now(), mail)
         return runtime.receivers.line(account_name).post(post)
 
     send = SendDigests(
@@ -134,7 +134,7 @@ def build_digests(
         sender=alerts_from(config),
         pages=runtime.urls,
         memory=runtime.persistent_state.memory,
-        clock_and_randomness=clock_and_randomness,
+        clocks=clocks,
     )
     names = WebhookStore(runtime.engine).account_name
     return DigestParts(send, ManageDigest(store, runtime.receivers, names, runtime.now))

@@ -27,7 +27,11 @@ from mailcheck.operations.domains.watches.chat_alerts import read_alert, write_c
 from mailcheck.operations.domains.watches.manage_watches import AlertReceivers
 from mailcheck.operations.domains.watches.send_alerts import MailHead, write_external_mail
 from mailcheck.operations.inbound.all_operations import InboundOperations
-from mailcheck.operations.inbound.deliver_mail import INBOUND_RENEWAL, DeliverInbound
+from mailcheck.operations.inbound.deliver_mail import (
+    INBOUND_RENEWAL,
+    DeliverInbound,
+    turns_of_large_mails,
+)
 from mailcheck.operations.inbound.fetch_mail import FetchInbound
 from mailcheck.operations.inbound.manage_routes import ManageRoutes
 from mailcheck.operations.inbound.read_attempts import ReadInbound
@@ -101,8 +105,8 @@ class WebhookParts(Struct, frozen=True):
 
 def build_webhooks(runtime: Runtime, mail: MailParts, audit: Audit) -> WebhookParts:
     """Build the operations on webhooks, and their deliveries."""
-    clock_and_randomness, dialer, cluster = (
-        runtime.clock_and_randomness,
+    clocks, dialer, cluster = (
+        runtime.clocks,
         runtime.receivers,
         runtime.cluster,
     )
@@ -125,12 +129,12 @@ def build_webhooks(runtime: Runtime, mail: MailParts, audit: Audit) -> WebhookPa
         dialer,
         write=write,
         holder=runtime.holder,
-        clock_and_randomness=clock_and_randomness,
+        clocks=clocks,
     )
     changes.listen(deliver.on_change)
     cluster.when_hints_are_lost(deliver.wake)
     return WebhookParts(
-        AlertReceivers(store, dialer, changes, clock_and_randomness),
+        AlertReceivers(store, dialer, changes, clocks),
         ManageWebhooks(
             store,
             dialer,
@@ -138,7 +142,7 @@ def build_webhooks(runtime: Runtime, mail: MailParts, audit: Audit) -> WebhookPa
             write,
             mail.loader,
             audit=audit,
-            clocks=clock_and_randomness,
+            clocks=clocks,
         ),
         deliver,
     )
@@ -171,8 +175,8 @@ def build_inbound(
     audit: Audit,
 ) -> InboundParts:
     """Build the operations on routes, and the deliveries."""
-    clock_and_randomness, cluster, config = (
-        runtime.clock_and_randomness,
+    clocks, cluster, config = (
+        runtime.clocks,
         runtime.cluster,
         runtime.config,
     )
@@ -203,8 +207,9 @@ def build_inbound(
         judge=judge,
         mail_bytes=mail.mail_bytes,
         finished=finished,
+        large=turns_of_large_mails(runtime.clock),
         holder=runtime.holder,
-        clock_and_randomness=clock_and_randomness,
+        clocks=clocks,
     )
     read = ReadInbound(store, slots, runtime.clock)
     waiting.listen(deliver.on_change)
@@ -219,7 +224,7 @@ def build_inbound(
             providers,
             waiting,
             audit,
-            clocks=clock_and_randomness,
+            clocks=clocks,
         ),
         send=SendInbound(
             store=store,
@@ -229,11 +234,11 @@ def build_inbound(
             waiting=waiting,
             deliver=deliver,
             max_size=config.smtp.max_message_size,
-            clocks=clock_and_randomness,
+            clocks=clocks,
         ),
         read=read,
     )
-    retention = InboundRetention(store, clock_and_randomness.expiry_now)
+    retention = InboundRetention(store, clocks.expiry_now)
     return InboundParts(
         operations, deliver, retention, FetchInbound(store, mail.mail_bytes), finished
     )

@@ -5,18 +5,20 @@ does a job. A daemon that stops releases its leases. If it crashes, another daem
 over when their leases end, or the daemon itself does after its restart.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Coroutine, Hashable, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from functools import partial
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
+from msgspec import Struct, field
 from twisted.internet.defer import CancelledError, Deferred, DeferredList, succeed
 from twisted.internet.defer import TimeoutError as DeferredTimeout
-from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.memory.instruments import Tally
+from mailcheck.ports.clocks import ClockAndRandomness
 
 GRACE = 5.0
 """Seconds that a stopping daemon waits for cancelled jobs to end."""
@@ -34,25 +36,27 @@ Id = TypeVar("Id", bound=Hashable)
 Job = TypeVar("Job", bound=HasId)
 
 
-class QueueWorker(ABC, Generic[Id, Job]):
+class QueueWorker(Struct, Generic[Id, Job], eq=False, kw_only=True):
     """Claims waiting jobs and runs them while the daemon runs.
 
     Subclasses define ``jobs`` (their name in the log, such as "tests"), ``max_jobs`` (the maximum
     number of concurrent jobs), and how jobs are claimed, processed and released.
+
+    :param holder: the name under which this daemon holds leases.
     """
 
-    jobs: str
-    max_jobs: int
+    jobs: ClassVar[str]
+    max_jobs: ClassVar[int]
     _log = Logger()
 
-    def __init__(self, clock: IReactorTime) -> None:
-        self._clock = clock
-        self._under_way: dict[Id, Deferred[None]] = {}
-        self._is_running = False
-        self._has_hint = False
-        self._is_polling = False
-        self._polling: Deferred[None] = succeed(None)
-        self.outcomes = Tally()
+    holder: str
+    clocks: ClockAndRandomness
+    outcomes: Tally = field(default_factory=Tally)
+    _under_way: dict[Id, "Deferred[None]"] = field(default_factory=dict)
+    _is_running: bool = False
+    _has_hint: bool = False
+    _is_polling: bool = False
+    _polling: "Deferred[None]" = field(default_factory=partial(succeed, None))
 
     @abstractmethod
     async def claim(self, limit: int) -> Sequence[Job]:
@@ -83,7 +87,7 @@ class QueueWorker(ABC, Generic[Id, Job]):
         under_way = list(self._under_way.values())
         for deferred in under_way:
             deferred.cancel()
-        ended = DeferredList(under_way).addTimeout(GRACE, self._clock)
+        ended = DeferredList(under_way).addTimeout(GRACE, self.clocks.clock)
         await ended.addErrback(lambda failure: failure.trap(DeferredTimeout))
         try:
             if under_way:

@@ -299,7 +299,7 @@ def test_connections_to_port_25(port: OutboundPort, expected: str | None) -> Non
     )
     house = checking_house(MemoryZone(GOOD), config)
     checks, clock = house.assembly.checks, house.clock
-    clock_and_randomness = house.assembly.runtime.clock_and_randomness
+    clock_and_randomness = house.assembly.runtime.clocks
     network = Network(config, clock, clock_and_randomness, house.zone, LocalCluster(clock))
     find_mailboxes = house.assembly.reports.fetching.store.states
     parts = DoctorParts(house.assembly.runtime, clock, checks, network, find_mailboxes)

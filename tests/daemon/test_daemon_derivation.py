@@ -141,7 +141,7 @@ def test_a_mail_that_breaks_it(shop: Workshop, logged_failures: list[LogEvent]) 
         contents,
         store,
         MailTraffic(clock, call_immediately),
-        shop.assembly.runtime.clock_and_randomness,
+        shop.assembly.runtime.clocks,
         is_alone=True,
     )
     derivation.startService()
@@ -213,9 +213,7 @@ def test_mail_of_daemons_that_have_died(shop: Workshop) -> None:
     store, mail_bytes = assembly.mail.content_store, assembly.mail.mail_bytes
     contents = MessageContents(store, mail_bytes, lambda content: None, shop.clock)
     traffic = MailTraffic(shop.clock, call_immediately)
-    other = Derivation(
-        contents, store, traffic, assembly.runtime.clock_and_randomness, is_alone=False
-    )
+    other = Derivation(contents, store, traffic, assembly.runtime.clocks, is_alone=False)
     other.startService()
     for _ in range(3):
         shop.receive()

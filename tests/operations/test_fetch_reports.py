@@ -144,14 +144,14 @@ class World:
 
         daemon = FetchReports(
             self.store,
-            [self.configured],
             lambda _: self.mailbox,
             AccessTokens(self.endpoint, self.store, self.clock),
             import_mails,
             find_account,
             holder=holder,
-            clock_and_randomness=clock_and_randomness_of(self.clock),
+            clocks=clock_and_randomness_of(self.clock),
         )
+        daemon.change([self.configured])
         run(daemon.start())
         return daemon
 

@@ -79,8 +79,8 @@ class Work:
             analyse,
             LocalNotifications(),
             MailTraffic(self.house.clock, call_immediately),
-            "other",
-            self.house.assembly.runtime.clock_and_randomness,
+            holder="other",
+            clocks=self.house.assembly.runtime.clocks,
         )
         run(runner.start())
         self.other.append(runner)
@@ -400,8 +400,8 @@ def test_a_store_that_fails(idle: Work, broken: str, logged_failures: list[Any])
         analyst,
         LocalNotifications(),
         MailTraffic(idle.house.clock, call_immediately),
-        "another",
-        idle.house.assembly.runtime.clock_and_randomness,
+        holder="another",
+        clocks=idle.house.assembly.runtime.clocks,
     )
     run(runner.start())
     if broken == "fail_attempt":

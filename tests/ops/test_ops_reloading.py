@@ -494,7 +494,7 @@ def test_the_senders_know_the_changed_receivers(tmp_path: Path) -> None:
     probes = Probes(
         Config(),
         Clock(),
-        runtime.clock_and_randomness,
+        runtime.clocks,
         runtime.resolvers.plain,
         runtime.persistent_state,
     )

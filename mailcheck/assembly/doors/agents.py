@@ -22,7 +22,7 @@ from mailcheck.web.mcp.tools import Tool
 def build_agents(parts: WebParts) -> McpEndpoint:
     """Build the MCP endpoint."""
     daemon, oauth = parts.daemon, oauth_settings(parts.daemon)
-    runtime, chance = daemon.runtime, daemon.runtime.clock_and_randomness
+    runtime, chance = daemon.runtime, daemon.runtime.clocks
     tokens = daemon.accounts.access_tokens if oauth.is_on else None
     return McpEndpoint(
         build_access(daemon, parts.addresses, tokens),
@@ -43,11 +43,11 @@ def build_agents(parts: WebParts) -> McpEndpoint:
 def build_tools(daemon: Daemon) -> Sequence[Tool[Any]]:
     """Return the tools of the MCP server, in the order of their list."""
     runtime, turns = daemon.runtime, daemon.checks.turns
-    config, clock_and_randomness = runtime.config, runtime.clock_and_randomness
+    config, clocks = runtime.config, runtime.clocks
     domain, views = config.inbox.domain, MessageViews(runtime.workers.content)
     show = ShowMessage(daemon.mail.mail_bytes, runtime.workers.content)
     return [
-        *InboxTools(daemon.inbox, views, domain, clock_and_randomness).tools(),
+        *InboxTools(daemon.inbox, views, domain, clocks).tools(),
         *AgentDomainTools(
             domain_tools(daemon),
             turns,

@@ -49,7 +49,7 @@ def build_operations(daemon: Daemon) -> Mapping[str, object]:
     """Return the handlers of each facade that is below a path, by its name."""
     runtime, inbox = daemon.runtime, daemon.inbox
     messages = Messages(inbox, daemon.mail.mail_bytes)
-    random_bytes = runtime.clock_and_randomness.random_bytes
+    random_bytes = runtime.clocks.random_bytes
     servers = KeepServers(inbox.read, messages, runtime.persistent_state.memory, random_bytes)
     mailosaur = Mailosaur(
         inbox.read,
@@ -133,7 +133,7 @@ def build_open_listeners(
     chaos = Chaos(
         runtime.persistent_state.memory,
         options.project,
-        runtime.clock_and_randomness.random_bytes,
+        runtime.clocks.random_bytes,
         runtime.now,
         is_on=runtime.config.inbox.faults,
     )
@@ -204,7 +204,7 @@ def _mailpit(daemon: Daemon, hold: Hold, chaos: Chaos) -> Mailpit:
         config.smtp.host_name or config.inbox.domain,
         is_on=config.spamassassin.spamd != "off" or bool(config.rspamd.url),
     )
-    inbox, chance = daemon.inbox, runtime.clock_and_randomness
+    inbox, chance = daemon.inbox, runtime.clocks
     return Mailpit(
         _inbox=inbox,
         _mails=HeldMails(inbox, hold),

@@ -74,7 +74,7 @@ def build_dashboard(parts: WebParts) -> Dashboard:
         daemon.accounts.sessions,
         parts.urls,
         parts.addresses,
-        daemon.runtime.clock_and_randomness,
+        daemon.runtime.clocks,
     )
     return Dashboard(admission, confirm.ask, renderer, pages, daemon.accounts.projects.holder_of)
 
@@ -265,8 +265,8 @@ def _doctor(daemon: Daemon) -> Doctor:
     runtime, reactor = daemon.runtime, daemon.runtime.reactor
     # With its own cache, since it examines the current state.
     alone = LocalCluster(reactor)
-    plain, clock_and_randomness = runtime.resolvers.plain, runtime.clock_and_randomness
-    probes = Probes(runtime.config, reactor, clock_and_randomness, plain, alone)
+    plain, clocks = runtime.resolvers.plain, runtime.clocks
+    probes = Probes(runtime.config, reactor, clocks, plain, alone)
     find_mailboxes = daemon.reports.fetching.store.states
     return DoctorParts(runtime, reactor, daemon.checks, probes, find_mailboxes).build()
 
@@ -277,7 +277,7 @@ def _inbox_pages(daemon: Daemon, show: ShowMessage, renderer: Renderer) -> list[
     addresses = [parse_listen_address(text) for text in runtime.config.smtp.listen]
     port = next((address.port for address in addresses if address.port), None)
     listed = InboxList(inbox.read, InboxFacts(domain, port, runtime.retention))
-    sample = SendSample(daemon.receiver, domain, runtime.clock_and_randomness)
+    sample = SendSample(daemon.receiver, domain, runtime.clocks)
     read, share, authenticate = inbox.read, inbox.share, inbox.authenticate
     return [
         *InboxPages(listed, read, inbox.delete, sample, renderer).pages(),

@@ -34,7 +34,7 @@ def build_providers(
         conversion=Conversion(runtime.workers.requests),
         memory=runtime.persistent_state.memory,
         domain=config.inbox.domain,
-        random_bytes=runtime.clock_and_randomness.random_bytes,
+        random_bytes=runtime.clocks.random_bytes,
         received=daemon.inbound.fetch,
         confirm=daemon.inbound.operations.routes.confirm,
         url=f"{public_url(config)}{PROVIDERS_PATH}",

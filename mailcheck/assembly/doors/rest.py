@@ -50,7 +50,7 @@ def build_routes(daemon: Daemon) -> Sequence[Route[Any]]:
             inbox,
             domain,
             runtime.retention,
-            runtime.clock_and_randomness.random_bytes,
+            runtime.clocks.random_bytes,
             mail_server(config),
             turns=turns,
         ).routes(),

@@ -44,5 +44,5 @@ def build_provisioning(daemon: Daemon, roles: Sequence[GroupRole]) -> Provisioni
         names=accounts.names,
         roles=roles,
         audit=accounts.audit,
-        clocks=runtime.clock_and_randomness,
+        clocks=runtime.clocks,
     )

@@ -404,7 +404,7 @@ def _first_start(daemon: Daemon, ports: Ports, output: TextIO) -> FirstStart:
     return FirstStart(
         accounts=daemon.accounts.keep,
         sign_in=daemon.accounts.sign_in,
-        random_bytes=runtime.clock_and_randomness.random_bytes,
+        random_bytes=runtime.clocks.random_bytes,
         preset_key=config.accounts.bootstrap_key,
         state_directory=Path(config.storage.state_directory),
         domain=config.inbox.domain,

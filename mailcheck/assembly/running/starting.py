@@ -32,8 +32,8 @@ def build_process(
     :raises ConfigError: a file, an address or a package that the configuration needs is not usable.
     :raises CannotStart: the same, for an endpoint.
     """
-    clock_and_randomness = time_and_chance_of(config, time.time, reactor, random_bytes)
-    runtime = open_runtime(config, reactor, clock_and_randomness, workers)
+    clocks = time_and_chance_of(config, time.time, reactor, random_bytes)
+    runtime = open_runtime(config, reactor, clocks, workers)
     return runtime, build_services(build_daemon(runtime), environment)
 
 

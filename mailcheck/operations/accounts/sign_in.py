@@ -183,7 +183,7 @@ class SignIn:
         audit: Audit,
         attempts: Attempts,
         journal: AccessJournal,
-        clock_and_randomness: ClockAndRandomness,
+        clocks: ClockAndRandomness,
         links: IdentityStore,
         *,
         has_passwords: bool = True,
@@ -195,10 +195,10 @@ class SignIn:
         self._sessions = sessions
         self._audit = audit
         self._attempts = attempts
-        self._now = clock_and_randomness.now
+        self._now = clocks.now
         self._journal = journal
-        self._random_bytes = clock_and_randomness.random_bytes
-        self._digest_key = clock_and_randomness.random_bytes(32)
+        self._random_bytes = clocks.random_bytes
+        self._digest_key = clocks.random_bytes(32)
         self._verified: Recent[bytes, bool] = Recent(KNOWN_PASSWORDS, KNOWN_FOR)
 
     async def sign_in(self, name: str, password: str, client: str, device: str = "") -> SignedIn:

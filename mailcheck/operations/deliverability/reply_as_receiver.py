@@ -38,7 +38,7 @@ class ReplyAsReceiver(Struct, frozen=True):
     find_message: FindMessage
     tests: ManageTests
     feeds: DeliverabilityFeeds
-    clock_and_randomness: ClockAndRandomness
+    clocks: ClockAndRandomness
 
     async def reply(self, recipient: Recipient, delivery_id: DeliveryId) -> ReceiverReply:
         """Return the reply of the receiver that the recipient's tag names.
@@ -69,7 +69,7 @@ class ReplyAsReceiver(Struct, frozen=True):
         self, account_id: AccountId, test_id: DeliverabilityTestId
     ) -> DeliverabilityResult:
         """Return the test when it is final, or after the patience has ended."""
-        clock = self.clock_and_randomness.clock
+        clock = self.clocks.clock
         deadline = clock.seconds() + PATIENCE
         watcher = self.feeds.join(test_id)
         try:

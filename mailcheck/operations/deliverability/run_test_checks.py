@@ -11,7 +11,6 @@ from mailcheck.core.identifiers import DeliverabilityTestId
 from mailcheck.core.instants import SECOND, Instant
 from mailcheck.operations.concurrency import MailTraffic
 from mailcheck.operations.queue_worker import QueueWorker
-from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.cluster import Notifications
 from mailcheck.ports.workers import Lease
 from mailcheck.store.deliverability_store import DeliverabilityStore
@@ -43,35 +42,23 @@ RETRY_AFTER = 5 * SECOND
 """Time until a failed analysis is repeated, since its cause may be temporary."""
 
 
-class RunTestChecks(QueueWorker[DeliverabilityTestId, DeliverabilityTest]):
-    """Claims tests that are ready and has them analysed. ``holder`` is the name of this daemon."""
+class RunTestChecks(QueueWorker[DeliverabilityTestId, DeliverabilityTest], eq=False):
+    """Claims tests that are ready and has them analysed."""
 
     jobs = "tests"
     max_jobs = AT_ONCE
 
-    def __init__(
-        self,
-        store: DeliverabilityStore,
-        analyse: Analyse,
-        notifications: Notifications[DeliverabilityTestId],
-        traffic: MailTraffic,
-        holder: str,
-        clock_and_randomness: ClockAndRandomness,
-    ) -> None:
-        super().__init__(clock_and_randomness.clock)
-        self._store = store
-        self._analyse = analyse
-        self._wake_ups = notifications
-        self._traffic = traffic
-        self._holder = holder
-        self._next_turn = 0.0
-        self._now = clock_and_randomness.now
+    store: DeliverabilityStore
+    analyse: Analyse
+    notifications: Notifications[DeliverabilityTestId]
+    traffic: MailTraffic
+    _next_turn: float = 0.0
 
     async def renew(self) -> None:
         """Renew the leases of running analyses, cancel those that were lost, and look for more."""
         test_ids = tuple(self._under_way)
         try:
-            held = await self._store.renew(self._lease(), test_ids) if test_ids else frozenset()
+            held = await self.store.renew(self._lease(), test_ids) if test_ids else frozenset()
         except ExpectedFailure as failure:
             self._log.warn("leases could not be renewed: {reason}", reason=failure)
             return
@@ -83,20 +70,20 @@ class RunTestChecks(QueueWorker[DeliverabilityTestId, DeliverabilityTest]):
 
     async def claim(self, limit: int) -> Sequence[DeliverabilityTest]:
         """Claim the tests that have waited longest, and announce those that were given up."""
-        found = await self._store.claim(self._lease(), self._now(), limit)
+        found = await self.store.claim(self._lease(), self.clocks.now(), limit)
         for test_id in found.given_up:
-            self._wake_ups.publish(test_id)
+            self.notifications.publish(test_id)
         if found.given_up:
             self.wake()  # they were counted against the limit
         return found.tests
 
     async def release(self, *, is_attempt: bool) -> None:
         """Release the leases of this daemon."""
-        await self._store.release(self._holder, is_attempt=is_attempt)
+        await self.store.release(self.holder, is_attempt=is_attempt)
 
     async def process(self, job: DeliverabilityTest) -> None:
         """Analyse the mail of a test and store its report."""
-        mail = await self._store.read_mail(job.id)
+        mail = await self.store.read_mail(job.id)
         if mail is None:
             return  # deleted meanwhile
         try:
@@ -112,31 +99,31 @@ class RunTestChecks(QueueWorker[DeliverabilityTestId, DeliverabilityTest]):
             self._log.failure("analysis of test {test} failed", test=job.id)
             self.outcomes.add("failed")
             why = f"the analysis failed: {type(failure).__name__}"
-            await self._fail(job, why, Instant(self._now() + RETRY_AFTER))
+            await self._fail(job, why, Instant(self.clocks.now() + RETRY_AFTER))
             return
         if self._is_running:
-            await self._store.complete(job.id, self._holder, report)
+            await self.store.complete(job.id, self.holder, report)
             self.outcomes.add("completed")
-            self._wake_ups.publish(job.id)
+            self.notifications.publish(job.id)
 
     async def _wait_turn(self) -> None:
         """Wait until enough time has passed since the last start, if mail is being received."""
-        now = turn = self._clock.seconds()
-        if self._traffic.is_busy:
+        now = turn = self.clocks.clock.seconds()
+        if self.traffic.is_busy:
             turn = max(now, self._next_turn)
         self._next_turn = turn + PACE
         if turn > now:
-            await deferLater(self._clock, turn - now)
+            await deferLater(self.clocks.clock, turn - now)
 
     def _judge(self, mail: ReceivedMail) -> Deferred[StoredReport]:
         async def judge() -> StoredReport:
-            return await self._analyse(mail)
+            return await self.analyse(mail)
 
-        return Deferred.fromCoroutine(judge()).addTimeout(DEADLINE, self._clock)
+        return Deferred.fromCoroutine(judge()).addTimeout(DEADLINE, self.clocks.clock)
 
     async def _fail(self, test: DeliverabilityTest, reason: str, retry_at: Instant | None) -> None:
-        await self._store.fail_attempt(test.id, self._holder, reason, retry_at)
-        self._wake_ups.publish(test.id)
+        await self.store.fail_attempt(test.id, self.holder, reason, retry_at)
+        self.notifications.publish(test.id)
 
     def _lease(self) -> Lease:
-        return Lease(self._holder, Instant(self._now() + LEASE))
+        return Lease(self.holder, Instant(self.clocks.now() + LEASE))

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Protocol
 
+from msgspec import Struct, field
 from twisted.internet.defer import Deferred
 from twisted.internet.defer import TimeoutError as DeferredTimeout
 from twisted.logger import Logger
@@ -89,7 +90,7 @@ class Pages(Protocol):
         """Return the URL of a page of an account."""
 
 
-class SendDigests:
+class SendDigests(Struct, eq=False, frozen=True):
     """Sends the digests that are due; only one daemon at a time does so.
 
     :param sender: the address from which mail is sent to others.
@@ -97,48 +98,33 @@ class SendDigests:
 
     _log = Logger()
 
-    def __init__(
-        self,
-        store: DigestStore,
-        watches: WatchStore,
-        heartbeats: ManageHeartbeats,
-        reports: ReportOperations,
-        send_to_inbox: SendToInbox,
-        send_mail: SendMail,
-        sender: str,
-        pages: Pages,
-        memory: Memory,
-        clock_and_randomness: ClockAndRandomness,
-    ) -> None:
-        self._store = store
-        self._watches = watches
-        self._heartbeats = heartbeats
-        self._reports = reports
-        self._send_to_inbox = send_to_inbox
-        self._send_mail = send_mail
-        self._sender = sender
-        self._pages = pages
-        self._memory = memory
-        self._clock = clock_and_randomness.clock
-        self._now = clock_and_randomness.now
-        self._random_bytes = clock_and_randomness.random_bytes
-        self.outcomes = Tally()
+    store: DigestStore
+    watches: WatchStore
+    heartbeats: ManageHeartbeats
+    reports: ReportOperations
+    send_to_inbox: SendToInbox
+    send_mail: SendMail
+    sender: str
+    pages: Pages
+    memory: Memory
+    clocks: ClockAndRandomness
+    outcomes: Tally = field(default_factory=Tally)
 
     async def send_due(self) -> None:
         """Send all digests that are due. Called every `LOOK_INTERVAL` seconds."""
-        now = self._now()
-        if not await self._store.due(now, 1) or not await self._memory.acquire(WORK, CLAIM):
+        now = self.clocks.now()
+        if not await self.store.due(now, 1) or not await self.memory.acquire(WORK, CLAIM):
             return
-        until = self._clock.seconds() + ROUND
+        until = self.clocks.clock.seconds() + ROUND
         try:
-            for digest in await self._store.due(now, AT_ONCE):
-                if self._clock.seconds() > until:
+            for digest in await self.store.due(now, AT_ONCE):
+                if self.clocks.clock.seconds() > until:
                     break  # the lock must not end during a digest
                 quiet = digest.settings.quiet
                 if quiet is None or not quiet.holds(now):
                     await self._send_one(digest, now)
         finally:
-            await self._memory.release(WORK)
+            await self.memory.release(WORK)
 
     async def _send_one(self, digest: Digest, now: Instant) -> None:
         try:
@@ -146,7 +132,7 @@ class SendDigests:
         except ExpectedFailure as failure:
             self.outcomes.add("put off")
             self._log.warn("a digest is delayed: {reason}", reason=failure)
-            await self._store.put_off(digest.account_id, Instant(now + RETRY), digest.left)
+            await self.store.put_off(digest.account_id, Instant(now + RETRY), digest.left)
 
     async def _send(self, digest: Digest, now: Instant) -> None:
         """Send a digest to the inbox and to other receivers, or to the receivers that are left."""
@@ -154,25 +140,25 @@ class SendDigests:
         page = await self.gather(digest, now)
         write = partial(self._write, page, now)
         if not digest.left:
-            await self._send_to_inbox(digest.mailbox_name, DIGEST_TAG, SENDER, write)
+            await self.send_to_inbox(digest.mailbox_name, DIGEST_TAG, SENDER, write)
         left = []
         for address in digest.left or digest.settings.to:
-            mail = write(address, self._sender)
-            attempt = await self._send_mail(digest.account_name, address, mail)
+            mail = write(address, self.sender)
+            attempt = await self.send_mail(digest.account_name, address, mail)
             if not attempt.is_taken:
                 name, why = digest.account_name, attempt.problem
                 self._log.warn("the digest of {name} was not sent: {why}", name=name, why=why)
                 left += [address] * (not attempt.is_permanent)
         next_at, retry_at = next_digest(every, now), Instant(now + RETRY)
         if left and retry_at < next_at:
-            await self._store.put_off(digest.account_id, retry_at, left)
+            await self.store.put_off(digest.account_id, retry_at, left)
             self.outcomes.add("put off")
         else:
-            await self._store.note_sent(digest.account_id, now, next_at)
+            await self.store.note_sent(digest.account_id, now, next_at)
             self.outcomes.add("told")
 
     def _write(self, page: DigestPage, now: Instant, address: str, sender: str) -> bytes:
-        head = MailHead(sender, address, new_short_id(self._random_bytes), now)
+        head = MailHead(sender, address, new_short_id(self.clocks.random_bytes), now)
         why = (
             f"You get this digest every {page.every.value}, since {page.account_name} has chosen "
             f"it for this address. Change or end it: {page.settings_page}"
@@ -182,9 +168,9 @@ class SendDigests:
     async def gather(self, digest: Digest, now: Instant) -> DigestPage:
         """Return what a digest says now."""
         account_id, since = digest.account_id, digest.begins_at
-        watched = await self._watches.worst_first(account_id, GOOD_FROM, since, MOST_READ, 0)
-        alerts = await self._store.alerts_since(account_id, since, MOST_READ)
-        heartbeats = await self._heartbeats.all(account_id)
+        watched = await self.watches.worst_first(account_id, GOOD_FROM, since, MOST_READ, 0)
+        alerts = await self.store.alerts_since(account_id, since, MOST_READ)
+        heartbeats = await self.heartbeats.all(account_id)
         plans = await self._plan(account_id)
         todo = [*_open(alerts), *_steps(plans)]
         changes = [
@@ -210,19 +196,19 @@ class SendDigests:
             begins_at=since,
             ends_at=now,
             parts=tuple(parts),
-            page=self._pages.page_url(account_id, "/domains"),
-            settings_page=self._pages.page_url(account_id, "/digest"),
+            page=self.pages.page_url(account_id, "/domains"),
+            settings_page=self.pages.page_url(account_id, "/digest"),
         )
 
     async def _plan(self, account_id: AccountId) -> list[PolicyPlan]:
         """Return the plans of the domains with the most mail in reports."""
-        found = await self._reports.show.domains(account_id)
+        found = await self.reports.show.domains(account_id)
         reported = [known for known in found if known.kind is ReportKind.DMARC]
         reported.sort(key=lambda one: -one.messages)
         plans = []
         for known in reported[:PLANNED_DOMAINS]:
-            planning = self._reports.plan.plan(account_id, known.domain, PLANNED_DAYS)
-            planned = Deferred.fromCoroutine(planning).addTimeout(PLAN_SECONDS, self._clock)
+            planning = self.reports.plan.plan(account_id, known.domain, PLANNED_DAYS)
+            planned = Deferred.fromCoroutine(planning).addTimeout(PLAN_SECONDS, self.clocks.clock)
             try:
                 plans.append(await planned)
             except (ExpectedFailure, DeferredTimeout) as failure:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
@@ -38,7 +38,7 @@ def ignore_listing(_: Listing) -> None:
     """Ignore single results; the caller waits for all of them."""
 
 
-class QueryBlocklists:
+class QueryBlocklists(Struct, eq=False):
     """Queries blocklists: within their budgets, only healthy ones, and measuring each.
 
     A reload of the configuration changes ``budgets`` and ``deadline``.
@@ -46,20 +46,12 @@ class QueryBlocklists:
     :param deadline: seconds after which a blocklist without an answer is unknown.
     """
 
-    def __init__(
-        self,
-        resolver: Resolver,
-        budgets: ListBudgets,
-        health: ZoneHealthCheck,
-        clock: IReactorTime,
-        deadline: float,
-    ) -> None:
-        self._resolver = resolver
-        self.budgets = budgets
-        self._health = health
-        self._clock = clock
-        self.deadline = deadline
-        self.answers = Tally()
+    resolver: Resolver
+    budgets: ListBudgets
+    health: ZoneHealthCheck
+    clock: IReactorTime
+    deadline: float
+    answers: Tally = field(default_factory=Tally)
 
     async def query(
         self,
@@ -74,7 +66,7 @@ class QueryBlocklists:
         :param on_listing: called with each result as soon as it is final.
         """
         affordable = await self._affordable(blocklists, targets)
-        ends_at = self._clock.seconds() + self.deadline
+        ends_at = self.clock.seconds() + self.deadline
 
         async def ask_and_tell(blocklist: Blocklist) -> Listing:
             if blocklist in affordable:
@@ -91,14 +83,14 @@ class QueryBlocklists:
         self, blocklist: Blocklist, targets: Sequence[Target], ends_at: float
     ) -> Listing:
         def judge(known: Answers) -> Listing:
-            unhealthy_kinds = self._health.unhealthy_kinds(blocklist)
+            unhealthy_kinds = self.health.unhealthy_kinds(blocklist)
             return evaluate_listing(blocklist, targets, known, unhealthy_kinds=unhealthy_kinds)
 
-        lookups, answers = _TimedLookups(self._resolver, self._clock), Answers()
+        lookups, answers = _TimedLookups(self.resolver, self.clock), Answers()
         budget = QuestionBudget(ends_at)
-        await evaluate_with_dns(lookups, judge, clock=self._clock, budget=budget, answers=answers)
+        await evaluate_with_dns(lookups, judge, clock=self.clock, budget=budget, answers=answers)
         # The lookups run beside the first self-test, but they are judged with its results.
-        await self._health.wait_for_first_test()
+        await self.health.wait_for_first_test()
         return replace(judge(answers), seconds=lookups.slowest)
 
     async def _affordable(

@@ -62,31 +62,23 @@ class MxCheck(Struct, frozen=True):
         return (*self.mx.findings, *self.spf.findings, *self.dmarc.findings)
 
 
-class CheckMx:
+class CheckMx(Struct, frozen=True, eq=False):
     """Looks up the MX, SPF and DMARC records of a domain concurrently."""
 
-    def __init__(
-        self,
-        resolver: Resolver,
-        known_selectors: KnownSelectors,
-        clock: IReactorTime,
-        *,
-        allow_private: bool,
-    ) -> None:
-        self._resolver = resolver
-        self._known_selectors = known_selectors
-        self._clock = clock
-        self._allow_private = allow_private
-        self.outcomes = Tally()
+    resolver: Resolver
+    known_selectors: KnownSelectors
+    clock: IReactorTime
+    allow_private: bool
+    outcomes: Tally = field(default_factory=Tally)
 
     async def check(self, domain: str, offered: ReportPlaces = NOWHERE) -> MxCheck:
         """Check a domain, given in A-labels.
 
         :param offered: where advice directs reports to.
         """
-        evaluator = DnsEvaluator.starting_now(self._resolver, self._clock)
+        evaluator = DnsEvaluator.starting_now(self.resolver, self.clock)
         find_spf = CachedEvaluation(partial(evaluate_spf, domain))
-        find_mx = CachedEvaluation(partial(evaluate_mx, domain, allow_private=self._allow_private))
+        find_mx = CachedEvaluation(partial(evaluate_mx, domain, allow_private=self.allow_private))
         find_dmarc = CachedEvaluation(partial(evaluate_dmarc, domain, report_to=offered.dmarc))
 
         def find_both(answers: Answers) -> tuple[SpfVerdict, MxVerdict]:
@@ -97,7 +89,7 @@ class CheckMx:
         # Keys affect the advice if SPF does not work, and a domain without mail hosts needs none
         # once it declares that.
         if mx.exists and not (mx.hosts and can_authenticate(spf, None)):
-            selectors = selectors_to_try(await self._known_selectors(domain), mx, spf)
+            selectors = selectors_to_try(await self.known_selectors(domain), mx, spf)
         find_keys = CachedEvaluation(partial(evaluate_dkim, domain, selectors))
         find_names = await make_names_evaluator(domain, mx, evaluator)
 

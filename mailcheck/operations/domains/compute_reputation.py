@@ -187,7 +187,7 @@ class ComputeReputation:
         self,
         sources: ReputationSources,
         cache: CachedValues[Reputation],
-        clock_and_randomness: ClockAndRandomness,
+        clocks: ClockAndRandomness,
         *,
         allow_private: bool,
         verifies_fixes: bool = True,
@@ -195,8 +195,8 @@ class ComputeReputation:
         """``verifies_fixes``: also return verified fixes, which doubles the time."""
         self._is_proving = verifies_fixes
         self._sources = sources
-        self._clock = clock_and_randomness.clock
-        self._now = clock_and_randomness.now
+        self._clock = clocks.clock
+        self._now = clocks.now
         self._allow_private = allow_private
         self._cache = cache
         self._running = SingleFlight(self._compute)

@@ -141,7 +141,7 @@ class DescribeDomain:
         resolver: Resolver,
         fetcher: DomainFiles,
         known_selectors: KnownSelectors,
-        clock_and_randomness: ClockAndRandomness,
+        clocks: ClockAndRandomness,
         *,
         is_validating: bool,
         allow_private: bool,
@@ -152,8 +152,8 @@ class DescribeDomain:
         self._resolver = resolver
         self._fetcher = fetcher
         self._known_selectors = known_selectors
-        self._clock = clock_and_randomness.clock
-        self._now = clock_and_randomness.now
+        self._clock = clocks.clock
+        self._now = clocks.now
         self._is_validating = is_validating
         self._allow_private = allow_private
         self._running = SingleFlight(self._describe)

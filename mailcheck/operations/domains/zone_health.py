@@ -120,15 +120,15 @@ class ZoneHealthCheck:
         budgets: ListBudgets,
         cache: CachedValues[BlocklistHealth],
         tested: Notifications[str],
-        clock_and_randomness: ClockAndRandomness,
+        clocks: ClockAndRandomness,
     ) -> None:
         self._blocklists = blocklists
         self._servers = servers
         self._resolver = resolver
         self._budgets = budgets
-        self._clock = clock_and_randomness.clock
-        self._now = clock_and_randomness.now
-        self._random_bytes = clock_and_randomness.random_bytes
+        self._clock = clocks.clock
+        self._now = clocks.now
+        self._random_bytes = clocks.random_bytes
         self._found: dict[str, tuple[ZoneHealth, ...]] = {}
         self.tested_at: Instant | None = None
         self._known_at: float | None = None

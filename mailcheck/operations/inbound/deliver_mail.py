@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
 
+from msgspec import field
 from msgspec.structs import replace
 from twisted.internet.defer import CancelledError
-from twisted.internet.interfaces import IDelayedCall
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
 from mailcheck.core.errors import ExpectedFailure, MailTooLarge, WorkerDied, WorkTooSlow
 from mailcheck.core.identifiers import AccountId
@@ -34,7 +35,6 @@ from mailcheck.core.instants import SECOND, Instant
 from mailcheck.operations.inbox.contents import ATTEMPTS, LARGE, MailBytes
 from mailcheck.operations.queue_worker import QueueWorker
 from mailcheck.operations.semaphores import FairSemaphore, NoPermit
-from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.cluster import Notifications
 from mailcheck.ports.probes import InboundAnswer, InboundSender
 from mailcheck.ports.workers import Lease
@@ -72,41 +72,31 @@ Judge = Callable[[StoredInboundMail], Awaitable[Verdicts]]
 """Determines the verdicts of a mail that came over SMTP."""
 
 
-class DeliverInbound(QueueWorker[InboundDeliveryId, InboundJob]):
-    """Delivers mails to applications. ``holder`` is the name of this daemon.
+def turns_of_large_mails(clock: IReactorTime) -> FairSemaphore[AccountId]:
+    """Return the permits for attempts with large mails: one of each account at a time."""
+    return FairSemaphore(clock, per_owner=1, limit=LARGE_AT_ONCE, max_waiting=AT_ONCE)
+
+
+class DeliverInbound(QueueWorker[InboundDeliveryId, InboundJob], eq=False):
+    """Delivers mails to applications.
 
     :param finished: gets a notification with the account after each attempt.
+    :param large: the permits of `turns_of_large_mails`.
     """
 
     jobs = "mails for applications"
     max_jobs = AT_ONCE
 
-    def __init__(
-        self,
-        store: InboundStore,
-        sender: InboundSender,
-        providers: Callable[[], InboundProviders],
-        judge: Judge,
-        mail_bytes: MailBytes,
-        finished: Notifications[AccountId],
-        holder: str,
-        clock_and_randomness: ClockAndRandomness,
-    ) -> None:
-        super().__init__(clock_and_randomness.clock)
-        self._store = store
-        self._sender = sender
-        self._providers = providers
-        self._judge = judge
-        self._mail_bytes = mail_bytes
-        self._finished = finished
-        self._holder = holder
-        self._now = clock_and_randomness.now
-        self._large: FairSemaphore[AccountId] = FairSemaphore(
-            clock_and_randomness.clock, per_owner=1, limit=LARGE_AT_ONCE, max_waiting=AT_ONCE
-        )
-        self._accounts: frozenset[AccountId] = frozenset()
-        self._owners: dict[InboundDeliveryId, AccountId] = {}
-        self._timer: IDelayedCall | None = None
+    store: InboundStore
+    sender: InboundSender
+    providers: Callable[[], InboundProviders]
+    judge: Judge
+    mail_bytes: MailBytes
+    finished: Notifications[AccountId]
+    large: FairSemaphore[AccountId]
+    _accounts: frozenset[AccountId] = frozenset()
+    _owners: dict[InboundDeliveryId, AccountId] = field(default_factory=dict)
+    _timer: IDelayedCall | None = None
 
     async def start(self) -> None:
         """Start, and take over the mails of an earlier run of this daemon."""
@@ -135,11 +125,11 @@ class DeliverInbound(QueueWorker[InboundDeliveryId, InboundJob]):
         await self._learn_accounts()
         try:
             held = (
-                await self._store.renew(self._lease(), delivery_ids)
+                await self.store.renew(self._lease(), delivery_ids)
                 if delivery_ids
                 else frozenset[InboundDeliveryId]()
             )
-            has_pending = await self._store.has_pending()
+            has_pending = await self.store.has_pending()
         except ExpectedFailure as failure:
             self._log.warn("leases of mails could not be renewed: {reason}", reason=failure)
             return
@@ -152,15 +142,15 @@ class DeliverInbound(QueueWorker[InboundDeliveryId, InboundJob]):
 
     async def claim(self, limit: int) -> Sequence[InboundJob]:
         """Claim the deliveries that are due, and come back when the next one is."""
-        claimed = await self._store.claim(self._lease(), self._now(), limit)
+        claimed = await self.store.claim(self._lease(), self.clocks.now(), limit)
         self._forget_timer()
         if claimed.wait is not None and self._is_running:
-            self._timer = self._clock.callLater(claimed.wait / SECOND, self.wake)
+            self._timer = self.clocks.clock.callLater(claimed.wait / SECOND, self.wake)
         return claimed.jobs
 
     async def release(self, *, is_attempt: bool) -> None:
         """Release the leases of this daemon."""
-        await self._store.release(self._holder)
+        await self.store.release(self.holder)
 
     def reserve(self, route: InboundRoute, deliveries: Sequence[InboundDelivery]) -> Lease | None:
         """Return the lease for new deliveries that this daemon makes at once (`take`).
@@ -199,20 +189,20 @@ class DeliverInbound(QueueWorker[InboundDeliveryId, InboundJob]):
 
     async def _learn_accounts(self) -> None:
         try:
-            self._accounts = await self._store.accounts()
+            self._accounts = await self.store.accounts()
         except ExpectedFailure as failure:
             self._log.warn("inbound routes could not be read: {reason}", reason=failure)
 
     async def _attempt(self, job: InboundJob, stored: StoredInboundMail | None) -> None:
-        provider = self._providers()[job.route.format]
+        provider = self.providers()[job.route.format]
         if job.delivery.mail_id is None:
             await self._open(job, provider)
             return
         is_large = job.size >= LARGE
-        place = self._large.held(job.route.account_id, PATIENCE) if is_large else nullcontext()
+        place = self.large.held(job.route.account_id, PATIENCE) if is_large else nullcontext()
         async with place:
             if stored is None:
-                stored = await self._store.find_mail(job.route.account_id, job.delivery.mail_id)
+                stored = await self.store.find_mail(job.route.account_id, job.delivery.mail_id)
             if stored is not None:  # otherwise it was deleted meanwhile
                 await self._send(job, provider, stored)
 
@@ -223,7 +213,7 @@ class DeliverInbound(QueueWorker[InboundDeliveryId, InboundJob]):
         else:
             # A key of SNS takes a third of a second to derive.
             write = partial(provider.open, job.route, self._moment(job))
-            request = await self._mail_bytes.work(write, 0, job.route.account_id)
+            request = await self.mail_bytes.work(write, 0, job.route.account_id)
             answer = await self._post(job, provider, request)
             if answer.wait:
                 await self._postpone(job, answer.wait)
@@ -243,13 +233,13 @@ class DeliverInbound(QueueWorker[InboundDeliveryId, InboundJob]):
             await self._give_up(job, problem)
             return
         if not stored.has_verdicts:
-            mail = replace(mail, verdicts=await self._judge(stored))
-            await self._store.set_verdicts(mail.id, mail.verdicts)
+            mail = replace(mail, verdicts=await self.judge(stored))
+            await self.store.set_verdicts(mail.id, mail.verdicts)
         mail = replace(mail, recipients=job.delivery.recipients)
-        began, at = self._clock.seconds(), self._now()
+        began, at = self.clocks.clock.seconds(), self.clocks.now()
         request: InboundRequest | None = None
         if provider.write is None:
-            answer = await self._sender.mail_inbound(
+            answer = await self.sender.mail_inbound(
                 job.route, mail, provider.seconds, is_cut_off=_is_cut_off(job)
             )
         else:
@@ -265,7 +255,7 @@ class DeliverInbound(QueueWorker[InboundDeliveryId, InboundJob]):
                 self._log.failure("the request of {id} could not be written", id=job.id)
                 await self._give_up(job, "the request could not be written")
                 return
-            began, at = self._clock.seconds(), self._now()
+            began, at = self.clocks.clock.seconds(), self.clocks.now()
             answer = await self._post(job, provider, request)
         if answer.wait:
             await self._postpone(job, answer.wait)
@@ -279,7 +269,7 @@ class DeliverInbound(QueueWorker[InboundDeliveryId, InboundJob]):
             number=job.delivery.attempts + 1,
             at=at,
             status=answer.status,
-            milliseconds=int((self._clock.seconds() - began) * SECOND),
+            milliseconds=int((self.clocks.clock.seconds() - began) * SECOND),
             problem="" if is_taken else answer.problem or f"it answered {answer.status}",
             request_headers=() if request is None else _shown(request),
             answer_headers=answer.headers,
@@ -297,18 +287,18 @@ class DeliverInbound(QueueWorker[InboundDeliveryId, InboundJob]):
             return write()
         for _ in range(ATTEMPTS - 1):
             try:
-                return await self._mail_bytes.work(write, size, job.route.account_id)
+                return await self.mail_bytes.work(write, size, job.route.account_id)
             except WorkTooSlow:
                 raise
             except WorkerDied:
                 continue  # mostly of the work for another mail
-        return await self._mail_bytes.work(write, size, job.route.account_id)
+        return await self.mail_bytes.work(write, size, job.route.account_id)
 
     async def _post(
         self, job: InboundJob, provider: InboundProvider, request: InboundRequest
     ) -> InboundAnswer:
         send = partial(
-            self._sender.post_inbound,
+            self.sender.post_inbound,
             job.route.account_name,
             seconds=provider.seconds,
             is_cut_off=_is_cut_off(job),
@@ -322,7 +312,7 @@ class DeliverInbound(QueueWorker[InboundDeliveryId, InboundJob]):
 
     def _moment(self, job: InboundJob) -> InboundMoment:
         delivery = job.delivery
-        return InboundMoment(delivery.id, self._now(), delivery.attempts + 1, delivery.fault)
+        return InboundMoment(delivery.id, self.clocks.now(), delivery.attempts + 1, delivery.fault)
 
     async def _give_up(self, job: InboundJob, problem: str) -> None:
         """Record that a mail cannot be sent."""
@@ -332,7 +322,7 @@ class DeliverInbound(QueueWorker[InboundDeliveryId, InboundJob]):
             route_id=job.route.id,
             mail_id=job.delivery.mail_id,
             number=job.delivery.attempts + 1,
-            at=self._now(),
+            at=self.clocks.now(),
             status=None,
             milliseconds=0,
             problem=problem,
@@ -343,15 +333,17 @@ class DeliverInbound(QueueWorker[InboundDeliveryId, InboundJob]):
         self, job: InboundJob, attempt: InboundAttempt | None, step: NextStep, *, is_taken: bool
     ) -> None:
         self.outcomes.add("taken" if is_taken else "failed")
-        await self._store.record(job, self._holder, attempt, step, self._now(), is_taken=is_taken)
-        self._finished.publish(job.route.account_id)
+        await self.store.record(
+            job, self.holder, attempt, step, self.clocks.now(), is_taken=is_taken
+        )
+        self.finished.publish(job.route.account_id)
 
     async def _postpone(self, job: InboundJob, wait: int) -> None:
-        due_at = Instant(self._now() + wait)
-        await self._store.postpone(job.delivery.id, self._holder, due_at)
+        due_at = Instant(self.clocks.now() + wait)
+        await self.store.postpone(job.delivery.id, self.holder, due_at)
 
     def _lease(self) -> Lease:
-        return Lease(self._holder, Instant(self._now() + LEASE))
+        return Lease(self.holder, Instant(self.clocks.now() + LEASE))
 
     def _forget_timer(self) -> None:
         if self._timer is not None and self._timer.active():

@@ -6,8 +6,9 @@ final check of inbox and quota.
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 
-from msgspec import Struct
+from msgspec import Struct, field
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -212,40 +213,27 @@ class ReceiveSettings(Struct, frozen=True):
     submission_port: int | None = None
 
 
-class ReceiveMail:
+class ReceiveMail(Struct, eq=False):
     """Implements the port `mailcheck.ports.mail_receiver.MailReceiver` of the SMTP server."""
 
     _log = Logger()
 
-    def __init__(
-        self,
-        store: MailStore,
-        log_in: LogIn,
-        notifications: Notifications[AccountId],
-        traffic: MailTraffic,
-        hand_over: MailHandoff,
-        tests: ReceiveForTests,
-        replies: ReplyAsReceiver,
-        reports: ReceiveReports,
-        faults: RequestedFaults,
-        settings: ReceiveSettings,
-        clock_and_randomness: ClockAndRandomness,
-    ) -> None:
-        self._store = store
-        self._log_in = log_in
-        self._wake_ups = notifications
-        self.traffic = traffic
-        self._hand_over = hand_over
-        self._tests = tests
-        self._replies = replies
-        self._reports = reports
-        self._faults = faults
-        self.settings = settings
-        self._now = clock_and_randomness.now
-        self._random_bytes = clock_and_randomness.random_bytes
-        self._inboxes: Recent[Key, InboxState] = Recent(KNOWN_INBOXES, INBOX_FRESHNESS)
-        self._free_bytes: int | None = None
-        self._looked_at_disk = -SPACE_FRESHNESS
+    store: MailStore
+    log_in: LogIn
+    notifications: Notifications[AccountId]
+    traffic: MailTraffic
+    hand_over: MailHandoff
+    tests: ReceiveForTests
+    replies: ReplyAsReceiver
+    reports: ReceiveReports
+    faults: RequestedFaults
+    settings: ReceiveSettings
+    clocks: ClockAndRandomness
+    _inboxes: Recent[Key, InboxState] = field(
+        default_factory=partial(Recent, KNOWN_INBOXES, INBOX_FRESHNESS)
+    )
+    _free_bytes: int | None = None
+    _looked_at_disk: float = -SPACE_FRESHNESS
 
     def accept_recipient(
         self, session: Session, envelope_sender: str, mailbox: Mailbox
@@ -255,7 +243,7 @@ class ReceiveMail:
         mailbox_name, tag = split_subaddress(place.local_part)
         # The prefix of inbox names differs from those of test and report addresses.
         if not mailbox_name.startswith(INBOX_PREFIX):
-            other = self._tests.find_recipient(mailbox) or self._reports.find_recipient(mailbox)
+            other = self.tests.find_recipient(mailbox) or self.reports.find_recipient(mailbox)
             if other is not None:
                 return other.addCallback(self._require_space_for)
         if fold_tag(tag) in OWN_TAGS and session is not OWN_SESSION:
@@ -266,7 +254,7 @@ class ReceiveMail:
             accepted = self._require_room(found, session, envelope_sender, mailbox, tag)
         else:
             accepted = found.addCallback(self._require_room, session, envelope_sender, mailbox, tag)
-        fault = self._faults.at_recipient(tag)
+        fault = self.faults.at_recipient(tag)
         if fault is None:
             return accepted
         when_accepted = accepted if isinstance(accepted, Deferred) else succeed(accepted)
@@ -276,30 +264,30 @@ class ReceiveMail:
         self, sender: Caller | None, recipients: tuple[Recipient, ...]
     ) -> Deferred[Fault | None] | None:
         """Return the fault of a whole mail."""
-        return self._faults.of_mail(sender, recipients)
+        return self.faults.of_mail(sender, recipients)
 
     def deliver(
         self, session: Session, envelope: Envelope, raw_message: bytes
     ) -> Deferred[DeliveryId]:
         """Store a mail. Fires when it is on disk; the port lists the errors."""
-        received_at = self._now()
+        received_at = self.clocks.now()
         self._require_space(received_at)
         count = len(envelope.recipients)
         delivery = Delivery(
-            id=DeliveryId(new_time_ordered_id(received_at, self._random_bytes)),
+            id=DeliveryId(new_time_ordered_id(received_at, self.clocks.random_bytes)),
             session=session,
             envelope=envelope,
             raw_message=raw_message,
             received_at=received_at,
             expires_at=Instant(received_at + self.settings.retention),
             message_ids=tuple(
-                MessageId(new_time_ordered_id(received_at, self._random_bytes))
+                MessageId(new_time_ordered_id(received_at, self.clocks.random_bytes))
                 for _ in range(count)
             ),
-            share_tokens=tuple(new_share_token(self._random_bytes) for _ in range(count)),
+            share_tokens=tuple(new_share_token(self.clocks.random_bytes) for _ in range(count)),
         )
-        stored = self._store.deliver(delivery)
-        if self._hand_over.expect(delivery):
+        stored = self.store.deliver(delivery)
+        if self.hand_over.expect(delivery):
             self.traffic.flush()
         return stored.addCallbacks(self._announce, self._look_again, callbackArgs=(delivery,))
 
@@ -307,7 +295,7 @@ class ReceiveMail:
         self, recipient: Recipient, delivery_id: DeliveryId
     ) -> Deferred[ReceiverReply]:
         """Return the reply to a stored mail of the receiver that the recipient's tag names."""
-        return Deferred.fromCoroutine(self._replies.reply(recipient, delivery_id))
+        return Deferred.fromCoroutine(self.replies.reply(recipient, delivery_id))
 
     def record_refusal(
         self,
@@ -320,14 +308,14 @@ class ReceiveMail:
         for recipient in recipients:
             if not recipient.is_inbox:
                 continue
-            noted = self._store.note_refusal(
+            noted = self.store.note_refusal(
                 Refusal(
                     account_id=recipient.account_id,
                     recipient=recipient.address,
                     envelope_sender=envelope_sender,
                     client_ip=session.client_ip,
                     reason=reason,
-                    refused_at=self._now(),
+                    refused_at=self.clocks.now(),
                     tag=recipient.tag,
                 )
             )
@@ -337,25 +325,25 @@ class ReceiveMail:
     def authenticate(self, name: str, password: str, client_ip: str) -> Deferred[Caller]:
         """Return the caller that uses SMTP AUTH, with the scope `Scope.INBOX_WRITE`."""
         return Deferred.fromCoroutine(
-            self._log_in.identify(name, password, client_ip, (Scope.INBOX_WRITE,))
+            self.log_in.identify(name, password, client_ip, (Scope.INBOX_WRITE,))
         )
 
     def watched(self, caller: Caller, end: End) -> AbstractContextManager[None]:
         """Call ``end`` once if a client that has authenticated loses its access meanwhile."""
-        return self._log_in.watched(caller, end)
+        return self.log_in.watched(caller, end)
 
     def _find_inbox(self, session: Session, mailbox: Mailbox, mailbox_name: str) -> _Found:
         if session.account_id is not None:
             account_id = session.account_id
             return self._look_up(
-                key_of("account", account_id), lambda: self._store.find_account_inbox(account_id)
+                key_of("account", account_id), lambda: self.store.find_account_inbox(account_id)
             )
         is_ours = mailbox.domain.lower().rstrip(".") in self.settings.domains
         problem = explain_bad_local_part(mailbox.local_part) if is_ours else None
         if problem is not None:
             raise RecipientUnknown(f"no inbox has the address {mailbox}: {problem}")
         if mailbox_name in OPERATOR_MAILBOXES and (is_ours or not mailbox.domain):
-            found = self._look_up(key_of("operator"), self._store.find_operator_inbox)
+            found = self._look_up(key_of("operator"), self.store.find_operator_inbox)
             return found if isinstance(found, InboxState) else found.addCallback(_require_operator)
         if not is_ours and mailbox.domain:
             problem = f"{mailbox.domain} is not a domain of this server"
@@ -364,7 +352,7 @@ class ReceiveMail:
             problem = f"no inbox has the address {mailbox}"
             raise RecipientUnknown(problem + self._advise_submission(session))
         return self._look_up(
-            key_of("mailbox", mailbox_name), lambda: self._store.find_inbox(mailbox_name)
+            key_of("mailbox", mailbox_name), lambda: self.store.find_inbox(mailbox_name)
         )
 
     def _advise_submission(self, session: Session) -> str:
@@ -375,12 +363,12 @@ class ReceiveMail:
         return f"; to catch mail to any address, send it to port {port} with an API key as password"
 
     def _look_up(self, key: Key, find: Callable[[], Deferred[InboxState | None]]) -> _Found:
-        known = self._inboxes.get(key, self._now())
+        known = self._inboxes.get(key, self.clocks.now())
         return known if known is not None else find().addCallback(self._remember, key)
 
     def _remember(self, inbox: InboxState | None, key: Key) -> InboxState | None:
         if inbox is not None and inbox.has_room:  # a full inbox may have space a moment later
-            self._inboxes.put(key, inbox, self._now())
+            self._inboxes.put(key, inbox, self.clocks.now())
         return inbox
 
     def _require_room(
@@ -414,16 +402,16 @@ class ReceiveMail:
             self.record_refusal(session, envelope_sender, (recipient,), str(failure.value))
             return failure
 
-        return self._faults.meet(recipient, fault, envelope_sender).addErrback(note)
+        return self.faults.meet(recipient, fault, envelope_sender).addErrback(note)
 
     def _require_space_for(self, recipient: Recipient) -> Recipient:
-        self._require_space(self._now())
+        self._require_space(self.clocks.now())
         return recipient
 
     def _require_space(self, now: int) -> None:
         # If the clock was set back, the cached value must not stay valid.
         if not 0 <= now - self._looked_at_disk < SPACE_FRESHNESS:
-            self._free_bytes = self._store.free_bytes()
+            self._free_bytes = self.store.free_bytes()
             self._looked_at_disk = now
         free = self._free_bytes
         if free is not None and free < max(self.settings.min_free, 1):
@@ -434,14 +422,14 @@ class ReceiveMail:
         accounts = {recipient.account_id for recipient in recipients if recipient.is_inbox}
         if accounts:
             self.traffic.note_stored()
-            self._hand_over.stored(delivery, positions)
+            self.hand_over.stored(delivery, positions)
         for account_id in accounts:
-            self._wake_ups.publish(account_id)
+            self.notifications.publish(account_id)
         test_ids = [recipient.test_id for recipient in recipients if recipient.test_id is not None]
         if test_ids:
-            self._tests.announce(test_ids)
+            self.tests.announce(test_ids)
         if any(recipient.report_kind is not None for recipient in recipients):
-            self._reports.when_waiting()
+            self.reports.when_waiting()
         return delivery.id
 
     def _look_again(self, failure: Failure) -> Failure:
@@ -449,12 +437,12 @@ class ReceiveMail:
         self._inboxes.clear()
         self._looked_at_disk = -SPACE_FRESHNESS
         if isinstance(failure.value, AddressUsed):
-            raise self._tests.explain(failure.value)
+            raise self.tests.explain(failure.value)
         return failure
 
     def _announce_refusal(self, _: None, account_id: AccountId) -> None:
         """Notify waiting clients of a rejection."""
-        self._wake_ups.publish(account_id)
+        self.notifications.publish(account_id)
 
     def _log_lost_refusal(self, failure: Failure) -> None:
         self._log.warn(

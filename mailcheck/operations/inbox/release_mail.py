@@ -101,7 +101,7 @@ class ReleaseMail:
         names: WebhookStore,
         counters: RateCounters,
         audit: Audit,
-        clock_and_randomness: ClockAndRandomness,
+        clocks: ClockAndRandomness,
     ) -> None:
         self.settings = settings
         self._relay = relay
@@ -110,9 +110,9 @@ class ReleaseMail:
         self._names = names
         self._counters = counters
         self._audit = audit
-        self._now = clock_and_randomness.now
-        self._random_bytes = clock_and_randomness.random_bytes
-        clock: IReactorTime = clock_and_randomness.clock
+        self._now = clocks.now
+        self._random_bytes = clocks.random_bytes
+        clock: IReactorTime = clocks.clock
         self._semaphore: FairSemaphore[AccountId] = FairSemaphore(
             clock, limit=AT_ONCE, per_owner=OF_ACCOUNT, max_waiting=WAITING
         )

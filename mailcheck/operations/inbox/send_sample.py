@@ -79,13 +79,11 @@ class SendInternalMail(Struct, frozen=True, eq=False):
 class SendSample:
     """Sends a sample mail with text, HTML, a link and a code."""
 
-    def __init__(
-        self, receiver: ReceiveMail, domain: str, clock_and_randomness: ClockAndRandomness
-    ) -> None:
+    def __init__(self, receiver: ReceiveMail, domain: str, clocks: ClockAndRandomness) -> None:
         self._own = SendInternalMail(receiver, domain)
         self._domain = domain
-        self._now = clock_and_randomness.now
-        self._random_bytes = clock_and_randomness.random_bytes
+        self._now = clocks.now
+        self._random_bytes = clocks.random_bytes
 
     async def send(self, account: Account, tag: str) -> DeliveryId:
         """Send a sample mail to the inbox of an account; ``tag`` is valid or empty.

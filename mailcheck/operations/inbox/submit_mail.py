@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import deferLater
@@ -39,20 +39,17 @@ class _Accepted(Struct, frozen=True):
     fault: Fault | None
 
 
-class SubmitMail:
+class SubmitMail(Struct, frozen=True, eq=False):
     """Passes mail to the receiver of the SMTP server, in the order of its commands.
 
     :param max_size: maximum number of bytes of a mail.
     """
 
-    def __init__(
-        self, receiver: MailReceiver, journal: MailJournal, clock: IReactorTime, max_size: int
-    ) -> None:
-        self._receiver = receiver
-        self._journal = journal
-        self._clock = clock
-        self._max_size = max_size
-        self._slow: Counter[AccountId] = Counter()
+    receiver: MailReceiver
+    journal: MailJournal
+    clock: IReactorTime
+    max_size: int
+    _slow: Counter[AccountId] = field(default_factory=Counter)
 
     async def submit(
         self, caller: Caller, session: Session, mails: Sequence[SubmittedMail]
@@ -101,16 +98,16 @@ class SubmitMail:
 
     async def _accept(self, caller: Caller, session: Session, mail: SubmittedMail) -> _Accepted:
         """Do what SMTP does until the end of DATA. A mail that meets a fault is recorded."""
-        if len(mail.raw_message) > self._max_size:
+        if len(mail.raw_message) > self.max_size:
             raise MailTooLarge(
-                f"the mail has {len(mail.raw_message):,} bytes; the maximum is {self._max_size:,}"
+                f"the mail has {len(mail.raw_message):,} bytes; the maximum is {self.max_size:,}"
             )
         recipients: list[Recipient] = []
         for mailbox in mail.recipients:
-            found = self._receiver.accept_recipient(session, mail.envelope_sender, mailbox)
+            found = self.receiver.accept_recipient(session, mail.envelope_sender, mailbox)
             recipients.append(await found if isinstance(found, Deferred) else found)
         everyone = tuple(recipients)
-        finding = self._receiver.find_fault(caller, everyone)
+        finding = self.receiver.find_fault(caller, everyone)
         fault = None if finding is None else await finding
         try:
             _meet(fault)
@@ -122,22 +119,22 @@ class SubmitMail:
         return _Accepted(mail, everyone, fault)
 
     async def _deliver(self, session: Session, accepted: _Accepted) -> DeliveryId:
-        mail, began = accepted.mail, self._clock.seconds()
+        mail, began = accepted.mail, self.clock.seconds()
         envelope = Envelope(
             mail.envelope_sender, accepted.recipients, posted=mail.posted, keywords=mail.keywords
         )
         try:
-            delivery_id = await self._receiver.deliver(session, envelope, mail.raw_message)
+            delivery_id = await self.receiver.deliver(session, envelope, mail.raw_message)
         except REJECTIONS as failure:
             self._record(session, mail, accepted.recipients, failure)
             raise
-        self._journal.note_delivery(
+        self.journal.note_delivery(
             session,
             mail.envelope_sender,
             delivery_id,
             len(accepted.recipients),
             len(mail.raw_message),
-            self._clock.seconds() - began,
+            self.clock.seconds() - began,
         )
         return delivery_id
 
@@ -148,7 +145,7 @@ class SubmitMail:
         recipients: tuple[Recipient, ...],
         failure: ExpectedFailure,
     ) -> None:
-        self._receiver.record_refusal(session, mail.envelope_sender, recipients, str(failure))
+        self.receiver.record_refusal(session, mail.envelope_sender, recipients, str(failure))
 
     def _require_slow_place(self, account_id: AccountId) -> None:
         if self._slow[account_id] >= SLOW_REPLIES:
@@ -157,7 +154,7 @@ class SubmitMail:
     async def _wait(self, account_id: AccountId, seconds: int) -> None:
         self._slow[account_id] += 1
         try:
-            await deferLater(self._clock, seconds)
+            await deferLater(self.clock, seconds)
         finally:
             self._slow[account_id] -= 1
             if not self._slow[account_id]:

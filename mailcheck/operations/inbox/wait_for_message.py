@@ -118,16 +118,16 @@ class WaitForMessage:
         feeds: InboxFeeds,
         loader: MessageLoader,
         slots: WaitSlots,
-        clock_and_randomness: ClockAndRandomness,
+        clocks: ClockAndRandomness,
     ) -> None:
         self._store = store
         self._feeds = feeds
         self._loader = loader
         self._slots = slots
-        self._clock = clock_and_randomness.clock
-        self._now = clock_and_randomness.now
-        self._expiry_now = clock_and_randomness.expiry_now
-        self._explain = ExplainWait(store, loader, clock_and_randomness)
+        self._clock = clocks.clock
+        self._now = clocks.now
+        self._expiry_now = clocks.expiry_now
+        self._explain = ExplainWait(store, loader, clocks)
         self.outcomes = Tally()
         self.wake_up_seconds = Distribution(SECONDS)
 

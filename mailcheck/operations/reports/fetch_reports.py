@@ -8,7 +8,7 @@ reports are known. A server that ends the connection after some progress is aske
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, field
 from twisted.internet.defer import CancelledError
 from twisted.internet.interfaces import IReactorTime
 
@@ -27,7 +27,6 @@ from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import MINUTE, Instant
 from mailcheck.operations.queue_worker import QueueWorker
-from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.identity_provider import (
     ProviderRefused,
     ProviderSilent,
@@ -77,16 +76,13 @@ class _Access(Struct, frozen=True):
     ends_at: float
 
 
-class AccessTokens:
+class AccessTokens(Struct, eq=False):
     """Obtains access tokens, and stores refresh tokens that replace earlier ones."""
 
-    def __init__(
-        self, endpoint: TokenEndpoint, store: ReportMailboxStore, clock: IReactorTime
-    ) -> None:
-        self._endpoint = endpoint
-        self._store = store
-        self._clock = clock
-        self._held: dict[ReportMailbox, _Access] = {}
+    endpoint: TokenEndpoint
+    store: ReportMailboxStore
+    clock: IReactorTime
+    _held: dict[ReportMailbox, _Access] = field(default_factory=dict)
 
     async def get(self, mailbox: ReportMailbox, *, is_new: bool = False) -> str:
         """Return an access token, or an empty string for a mailbox with a password.
@@ -98,18 +94,18 @@ class AccessTokens:
         if grant is None:
             return ""
         held = self._held.get(mailbox)
-        if held is not None and not is_new and held.ends_at - MARGIN > self._clock.seconds():
+        if held is not None and not is_new and held.ends_at - MARGIN > self.clock.seconds():
             return held.token
         form = {"client_id": grant.client_id, "grant_type": "client_credentials"}
         # Read now, since an earlier answer may have replaced it.
-        states = await self._store.states([mailbox.id])
+        states = await self.store.states([mailbox.id])
         refresh = token_to_use(grant, states.get(mailbox.id))
         if refresh:
             form |= {"grant_type": "refresh_token", "refresh_token": refresh}
         form |= {"client_secret": grant.client_secret} if grant.client_secret else {}
         form |= {"scope": grant.scope} if grant.scope else {}
         try:
-            answer = await self._endpoint.post(grant.url, form, None)
+            answer = await self.endpoint.post(grant.url, form, None)
         except ProviderRefused as failure:
             said = ": ".join(filter(None, (failure.error, failure.description)))
             problem = f"The token endpoint refused a token: {_line(said) or failure}"
@@ -124,11 +120,11 @@ class AccessTokens:
             raise MailboxFailed("The answer of the token endpoint has no access token.")
         if isinstance(replacement, str) and replacement not in ("", refresh):
             origin = digest_token(grant.refresh_token)
-            await self._store.keep_token(mailbox.id, replacement, origin)
+            await self.store.keep_token(mailbox.id, replacement, origin)
         life = answer.get("expires_in")
         seconds = int(life) if isinstance(life, int | float | str) and _is_number(life) else 0
         seconds = max(SHORTEST_LIFE, seconds or USUAL_LIFE)
-        self._held[mailbox] = _Access(token, self._clock.seconds() + seconds)
+        self._held[mailbox] = _Access(token, self.clock.seconds() + seconds)
         return token
 
 
@@ -164,7 +160,7 @@ class _ClaimLost(Exception):
     """Another daemon reads the mailbox now."""
 
 
-class FetchReports(QueueWorker[str, ClaimedMailbox]):
+class FetchReports(QueueWorker[str, ClaimedMailbox], eq=False):
     """Reads the mailboxes that are due.
 
     :param open_mailbox: returns what opens a mailbox.
@@ -173,28 +169,13 @@ class FetchReports(QueueWorker[str, ClaimedMailbox]):
     jobs = "mailboxes with reports"
     max_jobs = 4
 
-    def __init__(
-        self,
-        store: ReportMailboxStore,
-        mailboxes: Sequence[ReportMailbox],
-        open_mailbox: Callable[[ReportMailbox], MailboxOpener],
-        tokens: AccessTokens,
-        import_mails: ImportMails,
-        find_account: FindAccount,
-        holder: str,
-        clock_and_randomness: ClockAndRandomness,
-    ) -> None:
-        super().__init__(clock_and_randomness.clock)
-        self.store = store
-        self._open = open_mailbox
-        self._tokens = tokens
-        self._import = import_mails
-        self._find_account = find_account
-        self._holder = holder
-        self._now = clock_and_randomness.now
-        self._openers: dict[ReportMailbox, MailboxOpener] = {}
-        self._hurried: set[ReportMailbox] = set()
-        self.change(mailboxes)
+    store: ReportMailboxStore
+    open_mailbox: Callable[[ReportMailbox], MailboxOpener]
+    tokens: AccessTokens
+    import_mails: ImportMails
+    find_account: FindAccount
+    _openers: dict[ReportMailbox, MailboxOpener] = field(default_factory=dict)
+    _hurried: set[ReportMailbox] = field(default_factory=set)
 
     def change(self, mailboxes: Sequence[ReportMailbox]) -> None:
         """Use these mailboxes. Failing mailboxes that are new or changed are tried at once.
@@ -204,7 +185,7 @@ class FetchReports(QueueWorker[str, ClaimedMailbox]):
         known = self._openers
         self._hurried |= {one for one in mailboxes if one.maildir or one not in known}
         self._openers = {
-            mailbox: known.get(mailbox) or self._open(mailbox) for mailbox in mailboxes
+            mailbox: known.get(mailbox) or self.open_mailbox(mailbox) for mailbox in mailboxes
         }
         self.wake()
 
@@ -225,7 +206,7 @@ class FetchReports(QueueWorker[str, ClaimedMailbox]):
             is_hurried = mailbox in self._hurried
             self._hurried.discard(mailbox)
             state = await self.store.claim(
-                mailbox.id, self._holder, self._now(), LEASE, is_hurried=is_hurried
+                mailbox.id, self.holder, self.clocks.now(), LEASE, is_hurried=is_hurried
             )
             if state is not None:
                 claimed.append(ClaimedMailbox(mailbox, state, opener))
@@ -233,13 +214,13 @@ class FetchReports(QueueWorker[str, ClaimedMailbox]):
 
     async def release(self, *, is_attempt: bool) -> None:
         """Release the mailboxes of this daemon."""
-        await self.store.release(self._holder)
+        await self.store.release(self.holder)
 
     async def process(self, job: ClaimedMailbox) -> None:
         """Read a mailbox, and record the outcome."""
         mailbox, state = job.mailbox, job.state
         try:
-            account_id = await self._find_account(mailbox.account_name)
+            account_id = await self.find_account(mailbox.account_name)
             if account_id is None:
                 problem = f"There is no account or project {mailbox.account_name!r}."
                 raise MailboxFailed(problem, Remedy.OPERATOR)
@@ -257,11 +238,11 @@ class FetchReports(QueueWorker[str, ClaimedMailbox]):
             self._log.failure("{mailbox} could not be read", mailbox=mailbox.name)
             await self._put_off(job, MailboxFailed(UNEXPECTED))
         else:
-            now = self._now()
+            now = self.clocks.now()
             if state.problem:
                 self._log.info("{mailbox} can be read again", mailbox=mailbox.name)
             next_at = Instant(now + mailbox.interval)
-            await self.store.finish(job.id, self._holder, next_at, succeeded_at=now)
+            await self.store.finish(job.id, self.holder, next_at, succeeded_at=now)
             self.outcomes.add("read")
 
     async def _put_off(self, job: ClaimedMailbox, failure: MailboxFailed) -> None:
@@ -275,8 +256,8 @@ class FetchReports(QueueWorker[str, ClaimedMailbox]):
         if problem != job.state.problem:
             name = job.mailbox.name
             self._log.warn("reports of {mailbox} are not fetched: {why}", mailbox=name, why=problem)
-        next_at = Instant(self._now() + pause)
-        await self.store.finish(job.id, self._holder, next_at, problem=problem, failures=failures)
+        next_at = Instant(self.clocks.now() + pause)
+        await self.store.finish(job.id, self.holder, next_at, problem=problem, failures=failures)
         self.outcomes.add("failed")
 
     async def _read_all(self, job: ClaimedMailbox, account_id: AccountId) -> None:
@@ -286,7 +267,7 @@ class FetchReports(QueueWorker[str, ClaimedMailbox]):
         :raises _ClaimLost: another daemon reads it now.
         """
         reading = _Reading(Place(job.state.uid_validity, job.state.last_uid))
-        token, is_renewed = await self._tokens.get(job.mailbox), False
+        token, is_renewed = await self.tokens.get(job.mailbox), False
         while True:
             reading.has_progress = False
             try:
@@ -299,7 +280,7 @@ class FetchReports(QueueWorker[str, ClaimedMailbox]):
                 elif not (is_lost and reading.has_progress):
                     raise
             if has_ended:
-                token = await self._tokens.get(job.mailbox, is_new=True)
+                token = await self.tokens.get(job.mailbox, is_new=True)
 
     async def _read(
         self, job: ClaimedMailbox, account_id: AccountId, token: str, reading: "_Reading"
@@ -310,7 +291,9 @@ class FetchReports(QueueWorker[str, ClaimedMailbox]):
         try:
             while (batch := await opened.next_batch(limit)) is not None:
                 mails = [mail for mail in batch.mails if mail.raw_message is not None]
-                found = await self._import(account_id, [mail.raw_message or b"" for mail in mails])
+                found = await self.import_mails(
+                    account_id, [mail.raw_message or b"" for mail in mails]
+                )
                 reports = [
                     mail.key
                     for mail, outcome in zip(mails, found, strict=True)
@@ -319,9 +302,9 @@ class FetchReports(QueueWorker[str, ClaimedMailbox]):
                 if reports:
                     await opened.finish(reports)
                 new, place = sum(outcome.new for outcome in found), batch.place
-                count, now = len(batch.mails), self._now()
+                count, now = len(batch.mails), self.clocks.now()
                 if not await self.store.advance(
-                    job.id, self._holder, place, count, new, now, milliseconds=LEASE
+                    job.id, self.holder, place, count, new, now, milliseconds=LEASE
                 ):
                     raise _ClaimLost
                 reading.place, reading.has_progress = place, True

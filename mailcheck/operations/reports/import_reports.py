@@ -81,17 +81,17 @@ class ImportReports:
         self,
         store: ReportStore,
         worker: Worker,
-        clock_and_randomness: ClockAndRandomness,
+        clocks: ClockAndRandomness,
         *,
         keeps_mail: bool,
     ) -> None:
         self._store = store
         self._worker = worker
         self._keeps_mail = keeps_mail
-        self._now = clock_and_randomness.now
-        self._random_bytes = clock_and_randomness.random_bytes
+        self._now = clocks.now
+        self._random_bytes = clocks.random_bytes
         self._turns: FairSemaphore[AccountId] = FairSemaphore(
-            clock_and_randomness.clock, per_owner=1, limit=MAX_IMPORTS, max_waiting=100
+            clocks.clock, per_owner=1, limit=MAX_IMPORTS, max_waiting=100
         )
 
     async def import_reports(

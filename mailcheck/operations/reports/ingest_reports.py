@@ -5,7 +5,7 @@ from functools import partial
 from typing import TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.defer import TimeoutError as DeferredTimeout
@@ -60,7 +60,6 @@ from mailcheck.operations.dns_evaluation import DnsEvaluator, QuestionBudget
 from mailcheck.operations.queue_worker import QueueWorker
 from mailcheck.operations.reports.receive_reports import ReportAddresses
 from mailcheck.operations.worker_calls import read_complaint_mail
-from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.resolver import Resolver
 from mailcheck.ports.workers import Lease, Worker
 from mailcheck.store.domains.report_quotas import (
@@ -126,7 +125,7 @@ class _Judged(Struct, frozen=True):
     is_foreign: bool = False
 
 
-class IngestReports(QueueWorker[ReportId, WaitingReport]):
+class IngestReports(QueueWorker[ReportId, WaitingReport], eq=False):
     """Reads waiting reports: several at a time, one of each account.
 
     A name server that answers slowly delays the reports of one account only.
@@ -138,39 +137,22 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
     jobs = "reports"
     max_jobs = 8
 
-    def __init__(
-        self,
-        store: ReportStore,
-        addresses: ReportAddresses,
-        resolver: Resolver,
-        worker: Worker,
-        analysis: Worker,
-        settings: ScoringSettings,
-        holder: str,
-        clock_and_randomness: ClockAndRandomness,
-        *,
-        keeps_mail: bool,
-    ) -> None:
-        super().__init__(clock_and_randomness.clock)
-        self._store = store
-        self._addresses = addresses
-        self._resolver = resolver
-        self._worker = worker
-        self._analysis = analysis
-        self._settings = settings
-        self._holder = holder
-        self._keeps_mail = keeps_mail
-        self._accounts: set[AccountId] = set()
-        self._now = clock_and_randomness.now
-        self._random_bytes = clock_and_randomness.random_bytes
+    store: ReportStore
+    addresses: ReportAddresses
+    resolver: Resolver
+    worker: Worker
+    analysis: Worker
+    settings: ScoringSettings
+    keeps_mail: bool
+    _accounts: set[AccountId] = field(default_factory=set)
 
     async def claim(self, limit: int) -> Sequence[WaitingReport]:
         """Claim the reports that have waited longest, of accounts without one under way."""
         claimed: dict[AccountId, WaitingReport] = {}
         while len(claimed) < limit:
-            now = self._now()
-            lease = Lease(self._holder, Instant(now + LEASE))
-            waiting = await self._store.claim(lease, now, {*self._accounts, *claimed})
+            now = self.clocks.now()
+            lease = Lease(self.holder, Instant(now + LEASE))
+            waiting = await self.store.claim(lease, now, {*self._accounts, *claimed})
             if waiting is None:
                 break
             claimed[waiting.account_id] = waiting
@@ -178,7 +160,7 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
 
     async def release(self, *, is_attempt: bool) -> None:
         """Release the reports of this daemon. They count as not begun."""
-        await self._store.release(self._holder)
+        await self.store.release(self.holder)
 
     async def process(self, job: WaitingReport) -> None:
         """Read a report, and then look for the next one of its account."""
@@ -207,8 +189,8 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
             judged, why = [], "it could not be read: the process that reads reports has died"
         if not judged:
             if job.attempts < MAX_ATTEMPTS:
-                retry_at = Instant(self._now() + RETRY_AFTER)
-                await self._store.postpone(job.id, self._holder, retry_at)
+                retry_at = Instant(self.clocks.now() + RETRY_AFTER)
+                await self.store.postpone(job.id, self.holder, retry_at)
                 self.outcomes.add("put off")
                 return
             judged = [_Judged(self._kept(job, ReportState.APART, why))]
@@ -216,8 +198,8 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
         kept = [report for report in admitted if report is not None]
         for report in kept:
             for start in range(0, len(report.rows), PIECE):
-                await self._store.count(report.rows[start : start + PIECE])
-        await self._store.finish(job.id, self._holder, [report.kept for report in kept])
+                await self.store.count(report.rows[start : start + PIECE])
+        await self.store.finish(job.id, self.holder, [report.kept for report in kept])
         for report in kept:
             self.outcomes.add(report.kept.state.value)
 
@@ -226,7 +208,7 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
         kept, day = judged.kept, day_of(judged.kept.received_at)
         if judged.is_foreign:
             tally = Tally(day, "", Outcome.FOREIGN, 1, 0, octets=0, domain=kept.domain)
-            await self._store.tally(kept.account_id, tally)
+            await self.store.tally(kept.account_id, tally)
             self.outcomes.add(Outcome.FOREIGN.value)
             return None
         content = "".join(
@@ -237,7 +219,7 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
         listed = measure((kept.reason, kept.organisation, kept.report_id, content, *kept.problems))
         octets = listed + sum(measure((row.reporter, row.result)) for row in judged.rows)
         claim = Claim(kept, day, judged.sender, len(judged.rows), octets, listed_octets=listed)
-        admission = await self._store.admit(claim)
+        admission = await self.store.admit(claim)
         if admission is Admission.WHOLE:
             return judged
         if admission is Admission.NOTHING:
@@ -257,7 +239,7 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
         :raises UndeterminedYet: DNS did not answer.
         """
         documents = await self._documents(waiting)
-        known = await self._store.domains_of(waiting.account_id)
+        known = await self.store.domains_of(waiting.account_id)
         own = [_own_part(report, known) for report in documents]
         is_asked = any(report is not None for report in own)
         reporter = await self._find_reporter(waiting) if is_asked else ""
@@ -284,15 +266,15 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
             is_failure = waiting.kind is ReportKind.FAILURE
             read: Callable[[bytes, bool], FeedbackReport | Letter]
             read = read_feedback_mail if is_failure else read_complaint_mail
-            return [await self._run(partial(read, mail.raw_message, self._keeps_mail), waiting)]
+            return [await self._run(partial(read, mail.raw_message, self.keeps_mail), waiting)]
         if mail is None:
             return await self._run(partial(read_report_file, waiting.body), waiting)
         return await self._run(partial(read_report_mail, mail.raw_message), waiting)
 
     def _run(self, read: Callable[[], Found], waiting: WaitingReport) -> Deferred[Found]:
         """Run a parser in the child process, with a deadline."""
-        work = self._worker.run(read, waiting.account_id)
-        return work.addTimeout(READING_DEADLINE, self._clock)
+        work = self.worker.run(read, waiting.account_id)
+        return work.addTimeout(READING_DEADLINE, self.clocks.clock)
 
     async def _find_reporter(self, waiting: WaitingReport) -> str:
         """Return the domain that authenticates the mail, or an empty string."""
@@ -301,16 +283,16 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
             return ""
         session = mail.session
         origin = judge_origin(
-            session.client_ip, session.helo_name, allow_private=self._settings.allow_private
+            session.client_ip, session.helo_name, allow_private=self.settings.allow_private
         )
-        budget = QuestionBudget.starting_now(self._clock, AUTHENTICATION_DEADLINE)
+        budget = QuestionBudget.starting_now(self.clocks.clock, AUTHENTICATION_DEADLINE)
         evaluator = MailEvaluator(
             mail,
             origin,
-            self._settings.host_name,
-            self._resolver,
-            self._analysis,
-            clock=self._clock,
+            self.settings.host_name,
+            self.resolver,
+            self.analysis,
+            clock=self.clocks.clock,
             budget=budget,
             ends_at=budget.ends_at,
         )
@@ -385,8 +367,8 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
 
         :raises UndeterminedYet: DNS did not answer.
         """
-        addresses = self._addresses.mail_address(ReportKind.FAILURE, waiting.mailbox_name)
-        evaluator = DnsEvaluator.starting_now(self._resolver, self._clock)
+        addresses = self.addresses.mail_address(ReportKind.FAILURE, waiting.mailbox_name)
+        evaluator = DnsEvaluator.starting_now(self.resolver, self.clocks.clock)
         dmarc = await evaluator.evaluate(partial(evaluate_dmarc, domain))
         return _settle([judge_failure_request(dmarc, address) for address in addresses], domain)
 
@@ -403,14 +385,14 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
 
         :raises UndeterminedYet: DNS did not answer.
         """
-        evaluator = DnsEvaluator.starting_now(self._resolver, self._clock)
+        evaluator = DnsEvaluator.starting_now(self.resolver, self.clocks.clock)
         if isinstance(report, AggregateReport):
-            addresses = self._addresses.mail_address(ReportKind.DMARC, waiting.mailbox_name)
+            addresses = self.addresses.mail_address(ReportKind.DMARC, waiting.mailbox_name)
             dmarc = await evaluator.evaluate(partial(evaluate_dmarc, report.domain))
             return _settle(
                 [judge_dmarc_request(dmarc, address) for address in addresses], report.domain
             )
-        places = self._addresses.tls_places(waiting.mailbox_name)
+        places = self.addresses.tls_places(waiting.mailbox_name)
         for domain in report.domains:
             tls = await evaluator.evaluate(partial(evaluate_tls_rpt, domain))
             doubt = _settle([judge_tls_request(tls, places)], domain)
@@ -421,16 +403,16 @@ class IngestReports(QueueWorker[ReportId, WaitingReport]):
     async def _doubt_room(self, kept: ReceiverReport, day: Instant) -> str:
         """Return why the rows of a report cannot be counted; empty if they can."""
         most = MAX_ROWS_OF_ACCOUNT
-        if await self._store.count_all_rows(kept.account_id, most) >= most:
+        if await self.store.count_all_rows(kept.account_id, most) >= most:
             return f"the account has {most} rows of reports: delete old reports"
-        known = await self._store.count_rows(kept.account_id, kept.kind, kept.domain, day)
+        known = await self.store.count_rows(kept.account_id, kept.kind, kept.domain, day)
         if known < MAX_ROWS_OF_DAY:
             return ""
         return f"{known} different rows were counted for its day already"
 
     def _kept(self, waiting: WaitingReport, state: ReportState, reason: str) -> ReceiverReport:
         return ReceiverReport(
-            ReportId(new_time_ordered_id(waiting.received_at, self._random_bytes)),
+            ReportId(new_time_ordered_id(waiting.received_at, self.clocks.random_bytes)),
             waiting.account_id,
             waiting.kind,
             state,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dns_answers import Answers, Presence
@@ -107,26 +107,20 @@ class NamedHosts(Struct, frozen=True):
     is_complete: bool
 
 
-class SummarizeSenders:
+class SummarizeSenders(Struct, frozen=True, eq=False):
     """Adds DNS and blocklist results to the senders in reports.
 
     :param worker: computes the summary away from the reactor.
     :param blocklists: checks addresses; `None` to query no blocklists.
     """
 
-    def __init__(
-        self,
-        worker: Worker,
-        resolver: Resolver,
-        blocklists: CheckBlocklists | None,
-        clock_and_randomness: ClockAndRandomness,
-    ) -> None:
-        self._worker = worker
-        self._resolver = resolver
-        self._blocklists = blocklists
-        self._clock = clock_and_randomness.clock
-        self._now = clock_and_randomness.now
-        self._listed: Recent[str, tuple[str, ...]] = Recent(1_000, LISTS_FRESHNESS)
+    worker: Worker
+    resolver: Resolver
+    blocklists: CheckBlocklists | None
+    clocks: ClockAndRandomness
+    _listed: Recent[str, tuple[str, ...]] = field(
+        default_factory=partial(Recent, 1_000, LISTS_FRESHNESS)
+    )
 
     async def summarize(self, request: OverviewRequest, account_id: str = "") -> ShownOverview:
         """Return the report results of a domain, with the known facts about each sender.
@@ -135,7 +129,7 @@ class SummarizeSenders:
         """
         named = await self.hosts_of(request.rows, account_id)
         summing_up = partial(summarize_page, request, named.hosts)
-        overview, total = await self._worker.run(summing_up, account_id)
+        overview, total = await self.worker.run(summing_up, account_id)
         listed, records = await run_all(
             self._ask_lists(overview.senders), self._find_records(overview.senders)
         )
@@ -155,8 +149,8 @@ class SummarizeSenders:
 
     async def hosts_of(self, packed: bytes, account_id: str) -> NamedHosts:
         """Return the forward-confirmed names of the addresses that matter most."""
-        evaluator = DnsEvaluator.starting_now(self._resolver, self._clock, NAMING_DEADLINE)
-        named = await self._worker.run(partial(find_addresses_to_resolve, packed), account_id)
+        evaluator = DnsEvaluator.starting_now(self.resolver, self.clocks.clock, NAMING_DEADLINE)
+        named = await self.worker.run(partial(find_addresses_to_resolve, packed), account_id)
         addresses = [address for address in map(parse_ip_address, named) if address is not None]
 
         def name(answers: Answers) -> NamedHosts:
@@ -178,7 +172,7 @@ class SummarizeSenders:
 
     async def uses_no_mail(self, domain: str) -> bool:
         """Return whether a domain declares that it uses no mail."""
-        evaluator = DnsEvaluator.starting_now(self._resolver, self._clock, NAMING_DEADLINE)
+        evaluator = DnsEvaluator.starting_now(self.resolver, self.clocks.clock, NAMING_DEADLINE)
 
         def judge(answers: Answers) -> bool:
             mx = evaluate_mx(domain, answers, allow_private=True)
@@ -191,7 +185,7 @@ class SummarizeSenders:
         if not rows:
             return NO_FEEDBACK
         summing_up = partial(sum_packed_feedback, pack_feedback(rows))
-        return await self._worker.run(summing_up, account_id)
+        return await self.worker.run(summing_up, account_id)
 
     async def _ask_lists(self, senders: Iterable[Sender]) -> Listed:
         wanted = [
@@ -208,18 +202,18 @@ class SummarizeSenders:
 
     async def _ask_about(self, text: str) -> tuple[str, ...] | None:
         address = parse_ip_address(text)
-        if self._blocklists is None or address is None:
+        if self.blocklists is None or address is None:
             return None
-        known = self._listed.get(text, self._now())
+        known = self._listed.get(text, self.clocks.now())
         if known is not None:
             return known
-        check = await self._blocklists.check(address)
+        check = await self.blocklists.check(address)
         if check.has_no_answer:
             return None
         names = tuple(
             row.blocklist.name for row in check.listings if row.status is ListingStatus.LISTED
         )
-        self._listed.put(text, names, self._now())
+        self._listed.put(text, names, self.clocks.now())
         return names
 
     async def _find_records(self, senders: Iterable[Sender]) -> Mapping[str, RecordToPublish]:
@@ -245,7 +239,7 @@ class SummarizeSenders:
         domain = sender.envelope_domains[0]
         failing = [source.address for source in sender.sources if source.failing][:MOST_ADDRESSES]
         addresses = [parsed for parsed in map(parse_ip_address, failing) if parsed is not None]
-        evaluator = DnsEvaluator.starting_now(self._resolver, self._clock, NAMING_DEADLINE)
+        evaluator = DnsEvaluator.starting_now(self.resolver, self.clocks.clock, NAMING_DEADLINE)
         evaluator.zone = build_zone(
             {earlier_record.name: earlier_record for earlier_record in earlier}.values()
         )

@@ -4,9 +4,8 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from msgspec import Struct
+from msgspec import Struct, field
 from twisted.internet.defer import CancelledError, Deferred, succeed
-from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from mailcheck.checks.deliverability.authentication import Authentication, judge_origin
@@ -20,7 +19,7 @@ from mailcheck.checks.deliverability.score import result_of_dkim
 from mailcheck.checks.deliverability.trace_fields import TraceFacts, with_trace_fields
 from mailcheck.checks.mail_domains import read_mail_domain
 from mailcheck.core.deliverability_tests import ReceivedMail
-from mailcheck.core.identifiers import AccountId, RandomBytes
+from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.memory.instruments import Tally
 from mailcheck.core.messages import Session
@@ -28,7 +27,7 @@ from mailcheck.core.network_addresses import counting_key
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.deliverability.authenticate_mail import MailEvaluator
 from mailcheck.operations.dns_evaluation import QuestionBudget
-from mailcheck.ports.clocks import Now
+from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.resolver import Resolver
 from mailcheck.ports.workers import Worker
 from mailcheck.store.domains.traffic_store import TrafficCount, TrafficKey, TrafficStore
@@ -58,20 +57,19 @@ class TrafficLimits(Struct, frozen=True):
     sample: float = 1.0
 
 
-class MailCopy:
+class MailCopy(Struct, eq=False):
     """The copy of a mail that is being received."""
 
-    def __init__(self, traffic: "ScoreTraffic", session: Session, sender: str) -> None:
-        self._traffic = traffic
-        self._parts: list[bytes] = []
-        self.session = session
-        self.sender = sender
-        self.octets = 0
+    traffic: "ScoreTraffic"
+    session: Session
+    sender: str
+    octets: int = 0
+    _parts: list[bytes] = field(default_factory=list)
 
     def add(self, octets: bytes) -> bool:
         """Add octets. If the copy becomes too large, drop it and return false."""
         self.octets += len(octets)
-        if self._traffic.reserve(self, len(octets)):
+        if self.traffic.reserve(self, len(octets)):
             self._parts.append(octets)
             return True
         self.drop()
@@ -79,12 +77,12 @@ class MailCopy:
 
     def finish(self) -> None:
         """Queue the copy for its evaluation."""
-        self._traffic.queue(self)
+        self.traffic.queue(self)
 
     def drop(self) -> None:
         """Discard the copy."""
         self._parts.clear()
-        self._traffic.release(self)
+        self.traffic.release(self)
 
     @property
     def raw_message(self) -> bytes:
@@ -92,7 +90,7 @@ class MailCopy:
         return b"".join(self._parts)
 
 
-class ScoreTraffic:
+class ScoreTraffic(Struct, eq=False):
     """Evaluates copies of mail, and counts the results by sender and day.
 
     ``outcomes`` counts the mails: scored, or why they were not.
@@ -104,39 +102,22 @@ class ScoreTraffic:
 
     _log = Logger()
 
-    def __init__(
-        self,
-        store: TrafficStore,
-        find_account: Callable[[], Awaitable[AccountId | None]],
-        judge_content: JudgeContent | None,
-        resolver: Resolver,
-        worker: Worker,
-        host_name: str,
-        limits: TrafficLimits,
-        clock: IReactorTime,
-        now: Now,
-        random_bytes: RandomBytes,
-        *,
-        allow_private: bool,
-    ) -> None:
-        self._store = store
-        self._find_account = find_account
-        self._judge_content = judge_content
-        self._resolver = resolver
-        self._worker = worker
-        self._host_name = host_name
-        self._limits = limits
-        self._clock = clock
-        self._now = now
-        self._random_bytes = random_bytes
-        self._allow_private = allow_private
-        self._reserved: Counter[MailCopy] = Counter()
-        self._octets = 0
-        self._waiting: deque[MailCopy] = deque()
-        self._running: set[Deferred[None]] = set()
-        self._counts: dict[TrafficKey, TrafficCount] = {}
-        self._is_closed = False
-        self.outcomes = Tally()
+    store: TrafficStore
+    find_account: Callable[[], Awaitable[AccountId | None]]
+    judge_content: JudgeContent | None
+    resolver: Resolver
+    worker: Worker
+    host_name: str
+    limits: TrafficLimits
+    clocks: ClockAndRandomness
+    allow_private: bool
+    outcomes: Tally = field(default_factory=Tally)
+    _reserved: Counter[MailCopy] = field(default_factory=Counter)
+    _octets: int = 0
+    _waiting: deque[MailCopy] = field(default_factory=deque)
+    _running: set["Deferred[None]"] = field(default_factory=set)
+    _counts: dict[TrafficKey, TrafficCount] = field(default_factory=dict)
+    _is_closed: bool = False
 
     @property
     def waiting(self) -> int:
@@ -159,10 +140,10 @@ class ScoreTraffic:
 
     def reserve(self, copy: MailCopy, octets: int) -> bool:
         """Reserve memory for octets of a copy, or return false."""
-        if copy.octets > self._limits.mail_octets:
+        if copy.octets > self.limits.mail_octets:
             self.outcomes.add("too-large")
             return False
-        if self._octets + octets > self._limits.all_octets:
+        if self._octets + octets > self.limits.all_octets:
             self.outcomes.add("full")
             return False
         self._octets += octets
@@ -181,7 +162,7 @@ class ScoreTraffic:
             return
         self._waiting.append(copy)
         # The evaluation begins in a later turn of the reactor, after the reply of the milter.
-        self._clock.callLater(0, self._start)
+        self.clocks.clock.callLater(0, self._start)
 
     async def flush(self) -> None:
         """Write the counts to the store. If that fails, the next round writes them."""
@@ -190,9 +171,9 @@ class ScoreTraffic:
             return
         is_written = False
         try:
-            account_id = await self._find_account()
+            account_id = await self.find_account()
             if account_id is not None:
-                await self._store.add(account_id, tuple(counts.items()))
+                await self.store.add(account_id, tuple(counts.items()))
                 is_written = True
         finally:
             for key, count in () if is_written else counts.items():
@@ -210,14 +191,14 @@ class ScoreTraffic:
 
     @property
     def _is_full(self) -> bool:
-        return len(self._waiting) >= self._limits.waiting
+        return len(self._waiting) >= self.limits.waiting
 
     def _is_sampled(self) -> bool:
-        share = self._limits.sample
-        return share >= 1 or int.from_bytes(self._random_bytes(4)) < share * 2**32
+        share = self.limits.sample
+        return share >= 1 or int.from_bytes(self.clocks.random_bytes(4)) < share * 2**32
 
     def _start(self) -> None:
-        while self._waiting and len(self._running) < self._limits.at_a_time:
+        while self._waiting and len(self._running) < self.limits.at_a_time:
             running = Deferred.fromCoroutine(self._score(self._waiting.popleft()))
             if not running.called:
                 self._running.add(running)
@@ -242,18 +223,18 @@ class ScoreTraffic:
             copy.drop()
 
     async def _evaluate(self, copy: MailCopy) -> tuple[TrafficKey, TrafficCount]:
-        session, now, raw_message = copy.session, self._now(), copy.raw_message
+        session, now, raw_message = copy.session, self.clocks.now(), copy.raw_message
         origin = judge_origin(
-            session.client_ip, session.helo_name, allow_private=self._allow_private
+            session.client_ip, session.helo_name, allow_private=self.allow_private
         )
-        budget = QuestionBudget.starting_now(self._clock, AUTHENTICATION_DEADLINE)
+        budget = QuestionBudget.starting_now(self.clocks.clock, AUTHENTICATION_DEADLINE)
         evaluator = MailEvaluator(
             ReceivedMail(session, copy.sender, now, raw_message),
             origin,
-            self._host_name,
-            self._resolver,
-            self._worker,
-            clock=self._clock,
+            self.host_name,
+            self.resolver,
+            self.worker,
+            clock=self.clocks.clock,
             budget=budget,
             ends_at=budget.ends_at,
         )
@@ -267,20 +248,20 @@ class ScoreTraffic:
     async def _filter(
         self, copy: MailCopy, raw_message: bytes, now: Instant
     ) -> FilterOutcome | None:
-        if self._judge_content is None:
+        if self.judge_content is None:
             return None
         facts = TraceFacts(
             envelope_sender=copy.sender,
-            recipient=f"{RECIPIENT}@{self._host_name}",
+            recipient=f"{RECIPIENT}@{self.host_name}",
             helo_name=copy.session.helo_name,
             client_ip=copy.session.client_ip,
             client_name="",
-            receiving_host=self._host_name,
+            receiving_host=self.host_name,
             protocol="ESMTP",
             mail_id=RECIPIENT,
             received_at=now,
         )
-        return await self._judge_content(with_trace_fields(raw_message, facts))
+        return await self.judge_content(with_trace_fields(raw_message, facts))
 
     def _count(self, key: TrafficKey, count: TrafficCount) -> None:
         if key not in self._counts and len(self._counts) >= MAX_SENDERS:

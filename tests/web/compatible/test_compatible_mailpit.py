@@ -639,7 +639,7 @@ def test_chaos_in_a_cluster(site: OpenSite) -> None:
     """Another daemon has the same triggers after two seconds, and all end after a day."""
     runtime = site.house.assembly.runtime
     random_bytes, memory = (
-        runtime.clock_and_randomness.random_bytes,
+        runtime.clocks.random_bytes,
         runtime.persistent_state.memory,
     )
     other = Chaos(memory, "", random_bytes, runtime.now, is_on=True)

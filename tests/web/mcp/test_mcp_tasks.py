@@ -246,7 +246,7 @@ def test_a_result_that_cannot_be_read_now(agent: Agent, house: House) -> None:
 def test_without_shared_state_a_call_waits(house: House) -> None:
     """While daemons share no state, a long wait is an ordinary call, answered within 55 seconds."""
     runtime = house.assembly.runtime
-    chance = runtime.clock_and_randomness
+    chance = runtime.clocks
     tasks = Tasks(NullCache(), runtime.now, chance.random_bytes)
     dispatcher = Dispatcher(build_tools(house.assembly), tasks, chance.random_bytes, "")
     call = {"name": "wait_for_message", "arguments": {"timeout": 600}}

@@ -26,7 +26,6 @@ from mailcheck.core.identifiers import AccountId, new_short_id
 from mailcheck.core.instants import Instant
 from mailcheck.operations.domains.watches.run_watches import LEASE, RETRY_AFTER
 from mailcheck.operations.queue_worker import QueueWorker
-from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.cluster import Notifications
 from mailcheck.store.domains.heartbeat_store import (
     SEEN_EVERY,
@@ -49,44 +48,29 @@ ScoreBeat = Callable[[ReceivedMail], Awaitable[DeliverabilityReport]]
 """Scores a mail (`ScoreMail.score`)."""
 
 
-class RunHeartbeats(QueueWorker[WatchId, Watch]):
-    """Claims due heartbeats and evaluates them.
-
-    ``holder`` is the name of this daemon. ``changed`` announces accounts with new results.
-    """
+class RunHeartbeats(QueueWorker[WatchId, Watch], eq=False):
+    """Evaluates due heartbeats. ``changed`` announces accounts with new results."""
 
     jobs = "heartbeats"
     max_jobs = AT_ONCE
 
-    def __init__(
-        self,
-        store: HeartbeatStore,
-        score: ScoreBeat,
-        holder: str,
-        changed: Notifications[AccountId],
-        clock_and_randomness: ClockAndRandomness,
-    ) -> None:
-        super().__init__(clock_and_randomness.clock)
-        self._store = store
-        self._score = score
-        self._holder = holder
-        self._changed = changed
-        self._now = clock_and_randomness.now
-        self._random_bytes = clock_and_randomness.random_bytes
-        self._seen_at: Instant | None = None
-        self._reception = Reception()
+    store: HeartbeatStore
+    score: ScoreBeat
+    changed: Notifications[AccountId]
+    _seen_at: Instant | None = None
+    _reception: Reception = Reception()
 
     async def claim(self, limit: int) -> Sequence[Watch]:
         """Claim due heartbeats, after recording that the time is observed."""
-        now = self._now()
+        now = self.clocks.now()
         if self._seen_at is None or not 0 <= now - self._seen_at < SEEN_EVERY:
-            self._reception = await self._store.observe(now)
+            self._reception = await self.store.observe(now)
             self._seen_at = now
-        return await self._store.claim(self._holder, now, LEASE, limit)
+        return await self.store.claim(self.holder, now, LEASE, limit)
 
     async def release(self, *, is_attempt: bool) -> None:
         """Release the heartbeats of this daemon. They are due as before."""
-        await self._store.release(self._holder)
+        await self.store.release(self.holder)
 
     async def process(self, job: Watch) -> None:
         """Evaluate a heartbeat: its oldest mails, of which one is analysed, and the time."""
@@ -99,12 +83,12 @@ class RunHeartbeats(QueueWorker[WatchId, Watch]):
         except Exception:
             self._log.failure("heartbeat {watch} could not be evaluated", watch=job.id)
             self.outcomes.add("failed")
-            await self._store.postpone(self._holder, job.id, Instant(self._now() + RETRY_AFTER))
+            await self.store.postpone(self.holder, job.id, Instant(self.clocks.now() + RETRY_AFTER))
 
     async def _evaluate(self, watch: Watch) -> None:
         settings = expected_of(watch.settings)
-        now = self._now()
-        waiting = await self._store.waiting(watch.id, MOST_WAITING)
+        now = self.clocks.now()
+        waiting = await self.store.waiting(watch.id, MOST_WAITING)
         evaluation = BeatsEvaluation(read_beats_state(watch.state), settings, self._reception, now)
         has_more = await self._take(evaluation, settings, waiting, now)
         next_run_at = evaluation.finish(has_more=has_more)
@@ -116,13 +100,14 @@ class RunHeartbeats(QueueWorker[WatchId, Watch]):
             state=write_beats_state(state),
             changes=tuple(evaluation.changes),
             events=tuple(
-                (AlertId(new_short_id(self._random_bytes)), event) for event in evaluation.events
+                (AlertId(new_short_id(self.clocks.random_bytes)), event)
+                for event in evaluation.events
             ),
             problem_count=len(state.alerts),
         )
         recorded = HeartbeatRecord(run, tuple(evaluation.judged), tuple(evaluation.days))
-        if await self._store.record_beats(self._holder, recorded):
-            self._changed.publish(watch.account_id)
+        if await self.store.record_beats(self.holder, recorded):
+            self.changed.publish(watch.account_id)
             self.outcomes.add("changed" if evaluation.events else "unchanged")
         if has_more:
             self.wake()
@@ -150,12 +135,12 @@ class RunHeartbeats(QueueWorker[WatchId, Watch]):
 
         :param signer: the domain that must have signed it.
         """
-        mail = await self._store.read_mail(beat)
+        mail = await self.store.read_mail(beat)
         if mail is None:
             return None
         try:
-            scoring = Deferred.fromCoroutine(_awaited(self._score(mail)))
-            report = await scoring.addTimeout(DEADLINE, self._clock)
+            scoring = Deferred.fromCoroutine(_awaited(self.score(mail)))
+            report = await scoring.addTimeout(DEADLINE, self.clocks.clock)
         except (ExpectedFailure, DeferredTimeout) as failure:
             self._log.warn("a heartbeat could not be analysed: {reason}", reason=failure)
             return replace(facts_of_mail(mail), unverified=(signer,))

@@ -21,7 +21,6 @@ from mailcheck.core.identifiers import AccountId, new_short_id
 from mailcheck.core.instants import MINUTE, SECOND, Instant
 from mailcheck.operations.domains.watches.collect_facts import CollectFacts
 from mailcheck.operations.queue_worker import QueueWorker
-from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.cluster import Notifications
 from mailcheck.store.domains.watch_store import RunRecord, WatchStore
 
@@ -46,40 +45,24 @@ ReportedTopics = Callable[[AccountId, str], Awaitable[Mapping[str, Topic]]]
 """Returns the topics that the reports about a domain of an account add."""
 
 
-class RunWatches(QueueWorker[WatchId, Watch]):
-    """Claims due watches and runs them.
-
-    ``holder`` is the name of this daemon. ``changed`` announces accounts with new results.
-    """
+class RunWatches(QueueWorker[WatchId, Watch], eq=False):
+    """Runs due watches. ``changed`` announces accounts with new results."""
 
     jobs = "watches"
     max_jobs = AT_ONCE
 
-    def __init__(
-        self,
-        store: WatchStore,
-        facts: CollectFacts,
-        reported: ReportedTopics,
-        holder: str,
-        changed: Notifications[AccountId],
-        clock_and_randomness: ClockAndRandomness,
-    ) -> None:
-        super().__init__(clock_and_randomness.clock)
-        self._store = store
-        self._facts = facts
-        self._reported = reported
-        self._holder = holder
-        self._changed = changed
-        self._now = clock_and_randomness.now
-        self._random_bytes = clock_and_randomness.random_bytes
+    store: WatchStore
+    facts: CollectFacts
+    reported: ReportedTopics
+    changed: Notifications[AccountId]
 
     async def claim(self, limit: int) -> Sequence[Watch]:
         """Claim due watches, the longest overdue first."""
-        return await self._store.claim(self._holder, self._now(), LEASE, limit)
+        return await self.store.claim(self.holder, self.clocks.now(), LEASE, limit)
 
     async def release(self, *, is_attempt: bool) -> None:
         """Release the watches of this daemon. They are due as before."""
-        await self._store.release(self._holder)
+        await self.store.release(self.holder)
 
     async def process(self, job: Watch) -> None:
         """Run a due watch."""
@@ -94,34 +77,38 @@ class RunWatches(QueueWorker[WatchId, Watch]):
         under_way = self._under_way.get(watch_id)
         if under_way is not None:
             await _end_of(under_way)
-        watch = await self._store.claim_one(account_id, watch_id, self._holder, self._now(), LEASE)
+        watch = await self.store.claim_one(
+            account_id, watch_id, self.holder, self.clocks.now(), LEASE
+        )
         if watch is None:
             return False
-        is_due = watch.next_run_at <= self._now()
+        is_due = watch.next_run_at <= self.clocks.now()
         await _end_of(self.begin(watch.id, self._run(watch, is_due=is_due)))
         return True
 
     async def _collect(self, watch: Watch) -> Facts:
         """Return the facts of the checks, and the failing senders in reports about a domain."""
-        facts = await self._facts.collect(watch)
+        facts = await self.facts.collect(watch)
         if watch.kind is not WatchKind.DOMAIN:
             return facts
-        reported = await self._reported(watch.account_id, watch.target)
+        reported = await self.reported(watch.account_id, watch.target)
         return replace(facts, topics={**facts.topics, **reported})
 
     async def _run(self, watch: Watch, *, is_due: bool) -> None:
         try:
             looking = Deferred.fromCoroutine(self._collect(watch))
-            facts = await looking.addTimeout(DEADLINE, self._clock)
+            facts = await looking.addTimeout(DEADLINE, self.clocks.clock)
         except CancelledError:
             return
         except Exception as failure:
             if not isinstance(failure, ExpectedFailure):
                 self._log.failure("watch {watch} could not be run", watch=watch.id)
             self.outcomes.add("failed")
-            await self._store.postpone(self._holder, watch.id, Instant(self._now() + RETRY_AFTER))
+            await self.store.postpone(
+                self.holder, watch.id, Instant(self.clocks.now() + RETRY_AFTER)
+            )
             return
-        now = self._now()
+        now = self.clocks.now()
         compared = compare(read_state(watch.state), facts, now)
         next_run_at = watch.next_run_at
         if is_due:
@@ -133,12 +120,14 @@ class RunWatches(QueueWorker[WatchId, Watch]):
             next_run_at,
             write_state(compared.state),
             compared.changes,
-            events=tuple((AlertId(new_short_id(self._random_bytes)), event) for event in events),
+            events=tuple(
+                (AlertId(new_short_id(self.clocks.random_bytes)), event) for event in events
+            ),
             score=compared.score,
             problem_count=len(list(compared.state.problems)),
         )
-        await self._store.record(self._holder, recorded)
-        self._changed.publish(watch.account_id)
+        await self.store.record(self.holder, recorded)
+        self.changed.publish(watch.account_id)
         self.outcomes.add("changed" if compared.changes else "unchanged")
 
 

@@ -9,7 +9,7 @@ repeats them.
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
 from twisted.logger import Logger
 
 from mailcheck.core.domains.watches import (
@@ -67,47 +67,38 @@ _Receivers = tuple[str, tuple[str, ...]]
 """The inbox, and the keys of the other receivers."""
 
 
-class SendAlerts:
+class SendAlerts(Struct, eq=False):
     """Sends pending alerts; only one daemon at a time does so."""
 
     _log = Logger()
 
-    def __init__(
-        self,
-        store: WatchStore,
-        send: SendToInbox,
-        memory: Memory,
-        clock_and_randomness: ClockAndRandomness,
-    ) -> None:
-        self._store = store
-        self._send_to_inbox = send
-        self._memory = memory
-        self._clock = clock_and_randomness.clock
-        self._now = clock_and_randomness.now
-        self._random_bytes = clock_and_randomness.random_bytes
-        self._sent_at: dict[_Receivers, float] = {}
-        self.outcomes = Tally()
+    store: WatchStore
+    send_to_inbox: SendToInbox
+    memory: Memory
+    clocks: ClockAndRandomness
+    outcomes: Tally = field(default_factory=Tally)
+    _sent_at: dict[_Receivers, float] = field(default_factory=dict)
 
     async def send_pending(self) -> None:
         """Send all alerts that may be sent now. Called every `TELL_INTERVAL` seconds."""
-        if not await self._store.pending_alerts(1) or not await self._memory.acquire(WORK, CLAIM):
+        if not await self.store.pending_alerts(1) or not await self.memory.acquire(WORK, CLAIM):
             return
         try:
             await self._send_pending()
         finally:
-            await self._memory.release(WORK)
+            await self.memory.release(WORK)
 
     async def _send_pending(self) -> None:
-        now = self._clock.seconds()
+        now = self.clocks.clock.seconds()
         self._sent_at = {to: at for to, at in self._sent_at.items() if now - at < PAUSE}
         mails: dict[_Receivers, list[Alert]] = {}
-        for alert in await self._store.pending_alerts(AT_ONCE):
+        for alert in await self.store.pending_alerts(AT_ONCE):
             urls = receivers_for(alert.alert_to, alert.alert.severity)
             to = alert.mailbox_name, tuple(sorted(map(receiver_key, urls)))
             is_of_heartbeat = alert.alert.kind is WatchKind.HEARTBEAT
             pause = PAUSE_OF_HEARTBEATS if is_of_heartbeat else PAUSE
             is_paused = now - self._sent_at.get(to, -PAUSE) < pause
-            if not is_paused and not (alert.quiet and alert.quiet.holds(self._now())):
+            if not is_paused and not (alert.quiet and alert.quiet.holds(self.clocks.now())):
                 mails.setdefault(to, []).append(alert.alert)
         for to, alerts in mails.items():
             sent = alerts[:MOST_IN_MAIL]
@@ -118,17 +109,19 @@ class SendAlerts:
                 self.outcomes.add("put off")
                 self._log.warn("alerts are delayed: {reason}", reason=failure)
                 continue
-            await self._store.mark_alerts_sent(sent)
+            await self.store.mark_alerts_sent(sent)
             self.outcomes.add("told")
 
     async def _send(self, to: _Receivers, alerts: Sequence[Alert]) -> None:
         mailbox_name, keys = to
 
         def write(address: str, sender: str) -> bytes:
-            head = MailHead(sender, address, new_short_id(self._random_bytes), self._now())
+            head = MailHead(
+                sender, address, new_short_id(self.clocks.random_bytes), self.clocks.now()
+            )
             return write_alert_mail(alerts, head, keys)
 
-        await self._send_to_inbox(mailbox_name, ALERT_TAG, SENDER, write)
+        await self.send_to_inbox(mailbox_name, ALERT_TAG, SENDER, write)
 
 
 class MailHead(Struct, frozen=True):

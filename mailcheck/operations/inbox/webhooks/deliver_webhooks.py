@@ -104,7 +104,7 @@ class DeliverWebhooks:
         dialer: WebhookDialer,
         write: WriteMessage,
         holder: str,
-        clock_and_randomness: ClockAndRandomness,
+        clocks: ClockAndRandomness,
     ) -> None:
         self.store = store
         self.messages = messages
@@ -112,15 +112,15 @@ class DeliverWebhooks:
         self.loader = loader
         self.write = write
         self.holder = holder
-        self.clock = clock_and_randomness.clock
-        self.now = clock_and_randomness.now
-        self.expiry_now = clock_and_randomness.expiry_now
+        self.clock = clocks.clock
+        self.now = clocks.now
+        self.expiry_now = clocks.expiry_now
         self.outcomes = Tally()
         self.semaphore: FairSemaphore[AccountId] = FairSemaphore(
-            clock_and_randomness.clock, per_owner=MOST_WEBHOOKS, limit=AT_ONCE, max_waiting=WAITING
+            clocks.clock, per_owner=MOST_WEBHOOKS, limit=AT_ONCE, max_waiting=WAITING
         )
         self._dialer = dialer
-        self._random_bytes = clock_and_randomness.random_bytes
+        self._random_bytes = clocks.random_bytes
         self._senders: dict[WebhookId, _WebhookSender] = {}
         self._held_until = 0.0
         self._load_at = 0.0
