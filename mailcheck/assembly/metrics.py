@@ -46,9 +46,10 @@ ALONE: Labels = ()
 """The labels of a metric without labels."""
 
 
-def counter(name: str, text: str, labels: Labels, tally: Tally) -> Metric:
+def counter(name: str, text: str, labels: Labels, source: Tally | Read) -> Metric:
     """Return a counter."""
-    return Metric(PREFIX + name, text, Kind.COUNTER, labels, lambda: {**tally.counts})
+    read = (lambda: {**source.counts}) if isinstance(source, Tally) else source
+    return Metric(PREFIX + name, text, Kind.COUNTER, labels, read)
 
 
 def gauge(name: str, text: str, labels: Labels, read: Read) -> Metric:
@@ -56,9 +57,9 @@ def gauge(name: str, text: str, labels: Labels, read: Read) -> Metric:
     return Metric(PREFIX + name, text, Kind.GAUGE, labels, read)
 
 
-def distribution(name: str, text: str, what: Distribution) -> Metric:
+def distribution(name: str, text: str, labels: Labels, read: Read) -> Metric:
     """Return a histogram."""
-    return Metric(PREFIX + name, text, Kind.DISTRIBUTION, ALONE, lambda: {ALONE: what})
+    return Metric(PREFIX + name, text, Kind.DISTRIBUTION, labels, read)
 
 
 def list_metrics(
@@ -96,25 +97,24 @@ def list_metrics(
     ]
 
 
-def by_port(counters: Mapping[str, Tally]) -> Values:
-    """Return the counts of all ports, with the name of the port as the first label."""
+def by_name(tallies: Mapping[str, Tally]) -> Values:
+    """Return the counts of several tallies, with the name of the tally as the first label."""
     return {
-        (port, *labels): count
-        for port, counter in counters.items()
-        for labels, count in counter.counts.items()
+        (name, *labels): count
+        for name, tally in tallies.items()
+        for labels, count in tally.counts.items()
     }
 
 
 def mail_metrics(journals: Mapping[str, MailJournal], connections: Read) -> list[Metric]:
     """Return the metrics of received mail. ``journals`` are keyed by the names of ports."""
     return [
-        Metric(
-            f"{PREFIX}mail_replies",
+        counter(
+            "mail_replies",
             "Accepted mails (command DATA, reply 250) and all 4xx and 5xx replies. The reason is "
             "the enhanced status code of the reply (RFC 3463).",
-            Kind.COUNTER,
             ("port", "command", "reply", "reason"),
-            lambda: by_port({port: journal.replies for port, journal in journals.items()}),
+            lambda: by_name({port: journal.replies for port, journal in journals.items()}),
         ),
         gauge("connections", "Open connections, by port.", ("port",), connections),
     ]
@@ -123,17 +123,15 @@ def mail_metrics(journals: Mapping[str, MailJournal], connections: Read) -> list
 def login_metrics(journals: Mapping[str, LoginJournal]) -> list[Metric]:
     """Return the metrics of mail programs. ``journals`` are keyed by the names of ports."""
     return [
-        Metric(
-            f"{PREFIX}logins",
+        counter(
+            "logins",
             "Logins of mail programs over IMAP and POP3: succeeded or failed.",
-            Kind.COUNTER,
             ("port", "outcome"),
-            lambda: by_port({port: journal.logins for port, journal in journals.items()}),
+            lambda: by_name({port: journal.logins for port, journal in journals.items()}),
         ),
-        Metric(
-            f"{PREFIX}messages_fetched",
+        counter(
+            "messages_fetched",
             "Whole messages that mail programs have fetched over IMAP and POP3.",
-            Kind.COUNTER,
             ("port",),
             lambda: {(port,): journal.fetched for port, journal in journals.items()},
         ),
@@ -162,7 +160,8 @@ def wait_metrics(
             "wake_up_seconds",
             "Seconds from the last octet of a mail until a wait returns it, including the "
             "extraction of codes and links.",
-            wait.wake_up_seconds,
+            ALONE,
+            lambda: {ALONE: wait.wake_up_seconds},
         ),
     ]
 
@@ -232,19 +231,6 @@ def mail_of_reports_metrics(fetching: FetchReports, digests: SendDigests) -> lis
     ]
 
 
-def _checks_by_outcome(checks: Checks) -> Values:
-    outcomes = {
-        "mx": checks.mx.outcomes,
-        "reputation": checks.reputation.outcomes,
-        "domain": checks.domain.outcomes,
-    }
-    return {
-        (check, *labels): count
-        for check, tally in outcomes.items()
-        for labels, count in tally.counts.items()
-    }
-
-
 def check_metrics(checks: Checks, runner: RunTestChecks) -> list[Metric]:
     """Return the metrics of checks."""
 
@@ -255,13 +241,17 @@ def check_metrics(checks: Checks, runner: RunTestChecks) -> list[Metric]:
             for health in checks.health.of(blocklist)
         }
 
+    outcomes = {
+        "mx": checks.mx.outcomes,
+        "reputation": checks.reputation.outcomes,
+        "domain": checks.domain.outcomes,
+    }
     return [
-        Metric(
-            f"{PREFIX}checks",
+        counter(
+            "checks",
             "Completed domain checks, and whether they were fully determined.",
-            Kind.COUNTER,
             ("check", "outcome"),
-            lambda: _checks_by_outcome(checks),
+            lambda: by_name(outcomes),
         ),
         counter(
             "blocklist_answers",
@@ -286,21 +276,12 @@ def check_metrics(checks: Checks, runner: RunTestChecks) -> list[Metric]:
 
 def filter_metrics(outcomes: Mapping[str, Tally]) -> list[Metric]:
     """Return the metrics of content filters. ``outcomes`` are keyed by the names of engines."""
-
-    def judged() -> Values:
-        return {
-            (engine, *labels): count
-            for engine, tally in outcomes.items()
-            for labels, count in tally.counts.items()
-        }
-
     return [
-        Metric(
-            f"{PREFIX}content_filter",
+        counter(
+            "content_filter",
             "Mails for a content filter: judged, or the reason why there was no verdict.",
-            Kind.COUNTER,
             ("filter", "outcome"),
-            judged,
+            lambda: by_name(outcomes),
         )
     ]
 
@@ -335,20 +316,20 @@ def store_metrics(engine: DatabaseEngine, workers: Workers) -> list[Metric]:
         return {} if free is None else {ALONE: free}
 
     measured = workers.measured
-
-    def seconds() -> Values:
-        return {(name,): worker.seconds for name, worker in measured.items()}
-
     return [
-        distribution("commit_group_size", "Number of writes in a commit.", engine.group_sizes),
-        gauge("storage_free_bytes", "Free bytes on the disk of the store.", (), free_bytes),
-        Metric(
-            f"{PREFIX}worker_seconds",
+        distribution(
+            "commit_group_size",
+            "Number of writes in a commit.",
+            ALONE,
+            lambda: {ALONE: engine.group_sizes},
+        ),
+        gauge("storage_free_bytes", "Free bytes on the disk of the store.", ALONE, free_bytes),
+        distribution(
+            "worker_seconds",
             "Seconds from a call to a worker process or thread until its result. A call to the "
             "writer is a commit.",
-            Kind.DISTRIBUTION,
             ("worker",),
-            seconds,
+            lambda: {(name,): worker.seconds for name, worker in measured.items()},
         ),
         gauge(
             "worker_queue",
@@ -402,7 +383,8 @@ def redis_metrics(figures: RedisFigures) -> list[Metric]:
         distribution(
             "redis_seconds",
             "Seconds from a command to the answer of Redis. A request with an API key needs one.",
-            figures.answers,
+            ALONE,
+            lambda: {ALONE: figures.answers},
         ),
         counter(
             "redis_messages",
@@ -423,11 +405,10 @@ def web_metrics(site: BoundedSite, failed_access: Tally) -> list[Metric]:
             ("route", "status"),
             site.answers,
         ),
-        Metric(
-            f"{PREFIX}http_seconds",
+        distribution(
+            "http_seconds",
             "Seconds from a complete HTTP request to the end of its answer, by route. Waits and "
             "streams take as long as their clients want.",
-            Kind.DISTRIBUTION,
             ("route",),
             lambda: {**site.seconds},
         ),

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from mailcheck.core.audit import Actor
 from mailcheck.core.cursors import Position
-from mailcheck.core.errors import NotOperator
+from mailcheck.core.errors import AccountDisabled, InvalidParameter, NotOperator
 from mailcheck.core.identifiers import AccountId, KeyId
 from mailcheck.core.instants import HOUR, Instant, format_instant
 from mailcheck.core.rights import ALL_RIGHTS, Rights, Scope, TagLimit
@@ -90,6 +90,22 @@ class Account(Struct, frozen=True):
         """
         if not self.is_operator:
             raise NotOperator(f"only the operator of this service can {wish}")
+
+    def require_enabled(self) -> None:
+        """Check that the account is not disabled.
+
+        :raises AccountDisabled: it is.
+        """
+        if self.disabled_at is not None:
+            raise AccountDisabled("this account is disabled: ask the operator of this service")
+
+    def require_person(self) -> None:
+        """Check that this is the account of a person.
+
+        :raises InvalidParameter: it is a project.
+        """
+        if self.is_project:
+            raise InvalidParameter("name", f"{self.name!r} is a project: choose a person")
 
 
 class AccountLimits(Struct, frozen=True):

@@ -15,7 +15,6 @@ from urllib.parse import urlencode
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 from twisted.logger import Logger
 
 from mailcheck.core.accounts import Account
@@ -201,8 +200,7 @@ class CompanySignIn(Struct, frozen=True, eq=False):
                 await self.link(person, identity.subject, by, identity.external_id)
                 return Finished(None, state.path)
             account = await self._account_of(identity, client)
-            if account.disabled_at is not None:
-                raise AccountDisabled("this account is disabled: ask the operator of this service")
+            account.require_enabled()
         except (SignInFailed, LimitExceeded, AccountDisabled) as failure:
             self.journal.note_failed_access("sign-in", client, str(failure))
             raise
@@ -247,8 +245,7 @@ class CompanySignIn(Struct, frozen=True, eq=False):
         :raises InvalidParameter: the account is a project, or the subject is empty or too long.
         :raises IdentityTaken: the person signs in to another account.
         """
-        if account.is_project:
-            raise InvalidParameter("name", f"{account.name!r} is a project: choose a person")
+        account.require_person()
         if not 0 < len(subject) <= MAX_SUBJECT:
             problem = f"the subject must have 1 to {MAX_SUBJECT} characters"
             raise InvalidParameter("subject", f"{problem}; got {len(subject)}")
@@ -361,9 +358,7 @@ class CompanySignIn(Struct, frozen=True, eq=False):
             )
         for name in self._names_for(identity.name):
             try:
-                draft = await self.accounts.draft(self.names.require(name))
-                # Operators are created on the machine itself.
-                account = replace(draft, is_operator=False)
+                account = await self.accounts.draft(self.names.require(name))
                 linked = LinkedIdentity(
                     identity.issuer,
                     identity.subject,
@@ -392,8 +387,7 @@ class CompanySignIn(Struct, frozen=True, eq=False):
         managed = await self.identities.find_managed(identity.external_id)
         if managed is None:
             return None
-        if managed.account.disabled_at is not None:
-            raise AccountDisabled("this account is disabled: ask the operator of this service")
+        managed.account.require_enabled()
         if known is None and not managed.is_created:
             raise SignInFailed(
                 f"the account {managed.account.name!r} is yours, and not linked: sign in with its "

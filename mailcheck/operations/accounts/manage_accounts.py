@@ -107,22 +107,18 @@ class ManageAccounts(Struct, frozen=True, eq=False):
         :raises InvalidParameter: the name is empty.
         :raises AccountNameTaken: an account with this name exists.
         """
-        account = await self.draft(
-            name, is_operator=is_operator, max_messages=max_messages, max_bytes=max_bytes
+        account = replace(
+            await self.draft(name),
+            is_operator=is_operator or not await self.store.list_accounts(),
+            max_messages=max_messages,
+            max_bytes=max_bytes,
         )
         with self.audit.noting(Action.ACCOUNT_CREATED, account.id, by) as entry:
             await self.store.add_account(account, entry)
         return account
 
-    async def draft(
-        self,
-        name: str,
-        *,
-        is_operator: bool = False,
-        max_messages: int | None = None,
-        max_bytes: int | None = None,
-    ) -> Account:
-        """Return a new account without storing it. The very first one becomes the operator's.
+    async def draft(self, name: str) -> Account:
+        """Return a new account without storing it. Operators are created on the machine itself.
 
         :raises InvalidParameter: the name is empty.
         :raises AccountNameTaken: an account with this name exists.
@@ -134,10 +130,10 @@ class ManageAccounts(Struct, frozen=True, eq=False):
             id=AccountId(new_short_id(self.clocks.random_bytes)),
             name=name,
             mailbox_name=new_mailbox_name(self.clocks.random_bytes),
-            is_operator=is_operator or not await self.store.list_accounts(),
+            is_operator=False,
             created_at=self.clocks.now(),
-            max_messages=max_messages,
-            max_bytes=max_bytes,
+            max_messages=None,
+            max_bytes=None,
         )
 
     async def find(self, name: str) -> Account:
@@ -220,8 +216,7 @@ class ManageAccounts(Struct, frozen=True, eq=False):
         """
         if account.disabled_at is not None:
             raise AccountDisabled(f"the account {account.name!r} is disabled: enable it first")
-        if account.is_project:
-            raise InvalidParameter("name", f"{account.name!r} is a project: choose a person")
+        account.require_person()
         with self.audit.noting(Action.OPERATOR_CHANGED, account.id, by) as entry:
             await self.store.make_operator(account.id, entry)
 

@@ -187,8 +187,7 @@ class Passkeys(Struct, frozen=True, eq=False):
         try:
             await self.attempts.count(key_of("sign-in from", client), PER_ADDRESS, TOO_MANY)
             account = await self._verify(credential, SIGN_IN)
-            if account.disabled_at is not None:
-                raise AccountDisabled("this account is disabled: ask the operator of this service")
+            account.require_enabled()
         except (SignInFailed, LimitExceeded, AccountDisabled) as failure:
             self.journal.note_failed_access("sign-in", client, str(failure))
             raise

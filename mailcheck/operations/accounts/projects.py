@@ -7,7 +7,6 @@ from mailcheck.core.accounts import Account
 from mailcheck.core.audit import COMMAND_LINE, Action, Actor
 from mailcheck.core.errors import (
     AccountNotFound,
-    InvalidParameter,
     InvitationInvalid,
     InvitationNotFound,
 )
@@ -53,8 +52,8 @@ class ManageProjects(Struct, eq=False):
         """
         is_assigned = is_assigned or owner.is_operator or by == COMMAND_LINE
         name = self.rules.names.require(name, is_assigned=is_assigned)
-        _require_person(owner)
-        project = replace(await self.accounts.draft(name), is_operator=False, is_project=True)
+        owner.require_person()
+        project = replace(await self.accounts.draft(name), is_project=True)
         first = Member(owner.id, owner.name, Role.OWNER, self.clocks.now())
         detail = f"owner {owner.name}"
         with self.audit.noting(Action.PROJECT_CREATED, project.id, by, detail) as entry:
@@ -103,7 +102,7 @@ class ManageProjects(Struct, eq=False):
         :raises InvalidParameter: the account is not a person.
         :raises OnlyOwner: the project would have no owner left.
         """
-        _require_person(person)
+        person.require_person()
         member = Member(person.id, person.name, role, self.clocks.now())
         detail = f"{person.name}: {role}"
         with self.audit.noting(Action.MEMBER_SET, project.id, by, detail) as entry:
@@ -203,8 +202,3 @@ def _require_project(account: Account) -> Account:
     if not account.is_project:
         raise AccountNotFound(f"{account.name!r} is a person, not a project")
     return account
-
-
-def _require_person(account: Account) -> None:
-    if account.is_project:
-        raise InvalidParameter("name", f"{account.name!r} is a project: choose a person")

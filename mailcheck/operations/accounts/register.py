@@ -1,7 +1,6 @@
 """Sign-up: open to everyone, by invitation only, or closed."""
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from mailcheck.core.accounts import Account, RequestLimits
 from mailcheck.core.audit import COMMAND_LINE, Action, Actor
@@ -138,8 +137,7 @@ class Register(Struct, eq=False):
             raise InvalidParameter("name", problem)
         name = self.rules.names.require(name)
         require_strong(password, name)
-        # The first visitor may be a stranger. Operators are created on the machine itself.
-        account = replace(await self.accounts.draft(name), is_operator=False)
+        account = await self.accounts.draft(name)
         number = self.rules.per_address
         await self.attempts.count(
             key_of("accounts from", client),

@@ -227,8 +227,7 @@ class SignIn:
         if not self.has_passwords:
             raise SignInFailed("passwords are switched off: sign in with your company account")
         account = await self._prove(name, password, client)
-        if account.disabled_at is not None:
-            raise AccountDisabled("this account is disabled: ask the operator of this service")
+        account.require_enabled()
         if await self.needs_passkey(account):
             raise PasskeyNeeded(
                 "this account needs a passkey, too; programs use an API key", account.id
@@ -275,14 +274,12 @@ class SignIn:
         if account is None:
             self._journal.note_failed_access("sign-in", client, "invalid sign-in link")
             raise SignInFailed("this link was used before, or has expired: ask for a new one")
-        if account.disabled_at is not None:
-            raise AccountDisabled("this account is disabled: ask the operator of this service")
+        account.require_enabled()
         return await self.open(account, client)
 
     async def open(self, account: Account, client: str, *, is_company: bool = False) -> SignedIn:
         """Open a session for an authenticated account. ``client`` is as in `sign_in`."""
-        kept = await self._store.find_password(account.name)
-        written = kept.password_hash if kept else None
+        written = await self._hash_of(account)
         device = new_device_secret(written, self._random_bytes) if written else ""
         by = Actor(account.name, client)
         secret = await self._sessions.open(account.id, by, is_company=is_company)
@@ -295,8 +292,7 @@ class SignIn:
         :raises LimitExceeded: too many attempts.
         """
         await self._attempts.count(key_of("password of", account.id), PER_DEVICE, TOO_MANY)
-        kept = await self._store.find_password(account.name)
-        written = kept.password_hash if kept else None
+        written = await self._hash_of(account)
         if not await self._hasher.matches(password, written, account.id):
             raise SignInFailed("the current password is wrong")
 
@@ -334,13 +330,15 @@ class SignIn:
 
     async def has_password(self, account: Account) -> bool:
         """Return whether an account has a password."""
-        kept = await self._store.find_password(account.name)
-        return kept is not None and kept.password_hash is not None
+        return await self._hash_of(account) is not None
 
     async def is_password(self, account: Account, password: str) -> bool:
         """Return whether this is the password of an account, without counting an attempt."""
+        return await self._hasher.matches(password, await self._hash_of(account))
+
+    async def _hash_of(self, account: Account) -> str | None:
         kept = await self._store.find_password(account.name)
-        return await self._hasher.matches(password, kept.password_hash if kept else None)
+        return kept.password_hash if kept else None
 
     async def _count(self, name: str, client: str, device: str) -> None:
         kept = await self._store.find_password(name) if device else None

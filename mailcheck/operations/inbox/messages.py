@@ -29,7 +29,7 @@ from mailcheck.operations.inbox.contents import MailBytes, MessageContents, Mess
 from mailcheck.operations.shared_links import find_shared, share_not_found
 from mailcheck.ports.clocks import ClockAndRandomness, Now
 from mailcheck.store.mail_store import MailStore
-from mailcheck.store.messages import InboxOverview
+from mailcheck.store.messages import InboxOverview, MessageRow
 
 OVERVIEW_TAGS = 200
 """Maximum number of tags in an overview, newest first. Each test may create a tag."""
@@ -150,7 +150,6 @@ class ReadInbox(Struct, frozen=True, eq=False):
         ahead = min(1, offset)
         found = await self._listed(account_id, wanted, limit + ahead + 1, offset - ahead)
         shown = found.messages[ahead : ahead + limit]
-        places = [(message.summary.position, message.summary.id) for message in found.messages]
         has_more = offset + len(shown) < found.total
         number = offset // limit + 1
         listed = replace(
@@ -340,10 +339,7 @@ class ShareMessage(Struct, frozen=True, eq=False):
             lambda row: row.summary.share_token,
             GONE,
         )
-        try:
-            return await self.loader.complete(row)
-        except MessageNotFound:
-            raise share_not_found(GONE) from None
+        return await self._complete(row)
 
     def attachment_token(self, summary: MessageSummary, attachment_id: str) -> str:
         """Return the token of a link to an attachment, which ends after `ATTACHMENT_LINK_AGE`."""
@@ -368,6 +364,9 @@ class ShareMessage(Struct, frozen=True, eq=False):
         )
         if ends_at <= self.clocks.expiry_now():
             raise share_not_found(LINK_ENDED)
+        return await self._complete(row)
+
+    async def _complete(self, row: MessageRow) -> StoredMessage:
         try:
             return await self.loader.complete(row)
         except MessageNotFound:
