@@ -28,14 +28,13 @@ BOSS = Actor("boss", "192.0.2.1")
 def house(monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
     """A house with cheap password hashes. Each entry of the log has its own moment."""
     house = House(config_in_memory(accounts=CHEAP))
-    audit = house.assembly.accounts.audit
-    note = audit.note
+    note = Audit.note
 
-    async def note_later(*arguments: Any) -> None:
+    async def note_later(audit: Audit, *arguments: Any) -> None:
         house.clock.advance(0.001)
-        await note(*arguments)
+        await note(audit, *arguments)
 
-    monkeypatch.setattr(audit, "note", note_later)
+    monkeypatch.setattr(Audit, "note", note_later)
     yield house
     house.close()
 

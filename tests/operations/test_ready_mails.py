@@ -21,12 +21,11 @@ from mailcheck.core.instants import Instant
 from mailcheck.operations.inbound.quoting import read_quoted, reply_subject, write_reply
 from mailcheck.operations.inbound.ready_mails import (
     LARGE,
-    Occasion,
-    Original,
     WrittenMail,
     find_people,
     write_ready_mail,
 )
+from mailcheck.operations.inbound.scenes import Occasion, Original
 from mailcheck.operations.write_mail import OutgoingMail, make_person, write_mail
 from tests.table import rows
 

@@ -41,12 +41,11 @@ from mailcheck.operations.inbound.quoting import (
     write_reply,
 )
 from mailcheck.operations.inbound.ready_mails import (
-    Occasion,
-    Original,
     WrittenMail,
     find_people,
     write_ready_mail,
 )
+from mailcheck.operations.inbound.scenes import Occasion, Original
 from mailcheck.operations.inbox.contents import MailBytes, MessageLoader
 from mailcheck.operations.write_mail import File, OutgoingMail, Person, read_people, write_mail
 from mailcheck.ports.clocks import ClockAndRandomness

@@ -41,11 +41,10 @@ from mailcheck.core.inbound import (
 )
 from mailcheck.core.instants import MINUTE, Instant
 from mailcheck.operations.inbound.ready_mails import (
-    Occasion,
-    Original,
     find_people,
     write_ready_mail,
 )
+from mailcheck.operations.inbound.scenes import Occasion, Original
 from mailcheck.operations.inbox.webhooks.event_signatures import (
     sign_body_with_hmac,
     sign_with_hmac,
