@@ -21,6 +21,7 @@ from mailcheck.operations.deliverability.reply_as_receiver import ReplyAsReceive
 from mailcheck.operations.inbox.all_operations import InboxOperations
 from mailcheck.operations.inbox.check_message import AuthenticateMessage, CheckLinks, CheckMail
 from mailcheck.operations.inbox.contents import MailBytes, MessageContents, MessageLoader
+from mailcheck.operations.inbox.explain_wait import ExplainWait
 from mailcheck.operations.inbox.feeds import InboxFeeds, MailHandoff
 from mailcheck.operations.inbox.follow_inbox import FollowInbox
 from mailcheck.operations.inbox.mailboxes import Mailboxes, MailboxSettings
@@ -143,7 +144,9 @@ def build_inbox(
         mails=Mails(
             MailsStore(runtime.engine), mail.contents, loader, read, delete, now=expiry_now
         ),
-        wait=WaitForMessage(store, mail.feeds, loader, slots, clocks),
+        wait=WaitForMessage(
+            store, mail.feeds, loader, slots, ExplainWait(store, loader, clocks), clocks=clocks
+        ),
         follow=FollowInbox(store, mail.feeds, loader, slots, clocks),
         delete=delete,
         share=ShareMessage(store, loader, clocks),

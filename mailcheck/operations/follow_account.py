@@ -12,6 +12,7 @@ from mailcheck.core.accounts import Caller
 from mailcheck.core.errors import ExpectedFailure, ShuttingDown
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId
 from mailcheck.operations.parked_waits import ParkedWait, WaitSlots
+from mailcheck.operations.watchers import Watchers
 
 PACE = 1.0
 """Minimum number of seconds between two changes of one stream. Mails often arrive in groups."""
@@ -52,7 +53,7 @@ class FollowAccount:
         self._find_owner = find_owner
         self._slots = slots
         self._clock = clock
-        self._watchers: dict[AccountId, dict[_Watcher, None]] = {}
+        self._watchers: Watchers[AccountId, _Watcher] = Watchers()
         self._is_closed = False
 
     async def follow(
@@ -70,9 +71,7 @@ class FollowAccount:
         ends_at = self._clock.seconds() + seconds
         async with self._slots.held_by(caller) as parked:
             watcher = _Watcher(parked)
-            group = self._watchers.setdefault(caller.account_id, {})
-            group[watcher] = None
-            try:
+            with self._watchers.joined(caller.account_id, watcher):
                 self._require_open()
                 yield False
                 while (left := ends_at - self._clock.seconds()) > 0:
@@ -81,14 +80,10 @@ class FollowAccount:
                     yield has_changed
                     if has_changed:
                         await parked.until(deferLater(self._clock, PACE))
-            finally:
-                del group[watcher]
-                if not group:
-                    self._watchers.pop(caller.account_id, None)
 
     def on_change(self, account_id: AccountId) -> None:
         """Handle the hint that data of an account has changed."""
-        for watcher in tuple(self._watchers.get(account_id, ())):
+        for watcher in self._watchers.of(account_id):
             watcher.ring()
 
     def on_test(self, test_id: DeliverabilityTestId) -> None:
@@ -106,12 +101,12 @@ class FollowAccount:
 
     def check_all(self) -> None:
         """Announce a change to all open pages, since hints may have been lost."""
-        for account_id in tuple(self._watchers):
+        for account_id in self._watchers.watched():
             self.on_change(account_id)
 
     def count(self) -> int:
         """Return the number of open pages."""
-        return sum(map(len, self._watchers.values()))
+        return len(self._watchers)
 
     def close(self) -> None:
         """End all streams because the daemon stops."""

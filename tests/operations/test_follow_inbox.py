@@ -183,7 +183,7 @@ def test_it_ends_with_its_key(house: House) -> None:
     assert isinstance(listener.failure, InvalidCredentials)
     assert not other.has_ended
     other.leave()
-    assert house.assembly.accounts.ended_access._watched == {}
+    assert house.assembly.accounts.ended_access._ends.watched() == ()
     assert authenticate.ACCESS_INTERVAL < 1
 
 

@@ -1,7 +1,6 @@
 """Accounts are renamed, limited, disabled and deleted, and the audit log says so."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -25,16 +24,9 @@ BOSS = Actor("boss", "192.0.2.1")
 
 
 @pytest.fixture
-def house(monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
-    """A house with cheap password hashes. Each entry of the log has its own moment."""
+def house() -> Iterator[House]:
+    """A house with cheap password hashes."""
     house = House(config_in_memory(accounts=CHEAP))
-    note = Audit.note
-
-    async def note_later(audit: Audit, *arguments: Any) -> None:
-        house.clock.advance(0.001)
-        await note(audit, *arguments)
-
-    monkeypatch.setattr(Audit, "note", note_later)
     yield house
     house.close()
 

@@ -360,7 +360,7 @@ class TestManyWaits:
         run(room.assembly.inbox.read.page(room.account.id, ANY, 1, 1))
         for position, content in ((1, bytes), (2, MessageContent)):
             calls = room.reader.calls
-            room.assembly.inbox.wait._loader._contents._recent.clear()
+            room.assembly.inbox.wait.loader._contents._recent.clear()
             assert found(room.wait(MessageFilter(after=Position(position)))).content.text
             assert room.reader.calls == calls + 1, content
 

@@ -1,8 +1,8 @@
 """Authentication by API key, rate limits, and the end of requests whose access has ended."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 
 from msgspec import Struct
 from twisted.internet.defer import Deferred
@@ -21,6 +21,7 @@ from mailcheck.core.identifiers import ACCESS_TOKEN_PREFIX, AccountId, KeyId, di
 from mailcheck.core.instants import Instant, format_instant
 from mailcheck.core.memory.client_limits import DAY_WINDOW, MINUTE_WINDOW, Usage, judge_usage
 from mailcheck.core.memory.keys import Key, key_of
+from mailcheck.operations.watchers import Watchers
 from mailcheck.ports.clocks import Now
 from mailcheck.ports.cluster import Hit, RateCounters
 from mailcheck.store.accounts.account_store import AccountStore, KnownKey
@@ -309,21 +310,12 @@ class EndedAccess:
     def __init__(self, store: AccountStore, now: Now) -> None:
         self._store = store
         self._now = now
-        self._watched: dict[Access, dict[object, End]] = {}
+        self._ends: Watchers[Access, End] = Watchers()
         self._is_reading = self._is_due = False
 
-    @contextmanager
-    def watched(self, caller: Caller, end: End) -> Iterator[None]:
+    def watched(self, caller: Caller, end: End) -> AbstractContextManager[None]:
         """Call ``end`` once if the caller loses its access while the block runs."""
-        access, watch = caller.access, object()
-        self._watched.setdefault(access, {})[watch] = end
-        try:
-            yield
-        finally:
-            ends = self._watched.get(access, {})
-            ends.pop(watch, None)
-            if not ends:
-                self._watched.pop(access, None)
+        return self._ends.joined(caller.access, end)
 
     def on_hint(self, _: object = None) -> None:
         """Handle the hint that some access may have ended."""
@@ -336,10 +328,10 @@ class EndedAccess:
 
         :raises StoreUnavailable: the store cannot be read now.
         """
-        if not self._watched:
+        if not self._ends:
             return
-        for access in await self._store.ended_of(tuple(self._watched), self._now()):
-            for end in tuple(self._watched.pop(access, {}).values()):
+        for access in await self._store.ended_of(self._ends.watched(), self._now()):
+            for end in self._ends.take(access):
                 end(InvalidCredentials(ENDED))
 
     async def _follow_hints(self) -> None:

@@ -3,11 +3,12 @@
 Progress is only a hint. Results are in the report alone.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.memory.recent import LruCache
+from mailcheck.operations.watchers import Watchers
 from mailcheck.ports.cluster import Notifications
 
 PARTS = {
@@ -37,7 +38,7 @@ class CheckProgress:
     def __init__(self, hints: Notifications[str]) -> None:
         self._hints = hints
         self._ended: LruCache[str, frozenset[str]] = LruCache(REMEMBERED)
-        self._watchers: dict[str, list[Callable[[], None]]] = {}
+        self._watchers: Watchers[str, Callable[[], None]] = Watchers()
         hints.listen(self._hear)
 
     def tell(self, delivery_id: DeliveryId | None, part: str) -> None:
@@ -49,21 +50,15 @@ class CheckProgress:
         """Return the finished steps, as far as this daemon has been notified."""
         return self._ended.get(delivery_id or "") or frozenset()
 
-    @contextmanager
-    def watched(self, delivery_id: DeliveryId | None, moved: Callable[[], None]) -> Iterator[None]:
+    def watched(
+        self, delivery_id: DeliveryId | None, moved: Callable[[], None]
+    ) -> AbstractContextManager[None]:
         """Call ``moved`` for each step that ends while the block runs."""
-        watchers = self._watchers.setdefault(delivery_id or "", [])
-        watchers.append(moved)
-        try:
-            yield
-        finally:
-            watchers.remove(moved)
-            if not watchers:
-                self._watchers.pop(delivery_id or "", None)
+        return self._watchers.joined(delivery_id or "", moved)
 
     def _hear(self, hint: str) -> None:
         delivery_id, _, part = hint.partition(" ")
         before = self._ended.get(delivery_id) or frozenset()
         self._ended.put(delivery_id, frozenset() if part == BEGUN else before | {part})
-        for moved in tuple(self._watchers.get(delivery_id, ())):
+        for moved in self._watchers.of(delivery_id):
             moved()

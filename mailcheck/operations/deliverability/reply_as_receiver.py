@@ -71,21 +71,18 @@ class ReplyAsReceiver(Struct, frozen=True):
         """Return the test when it is final, or after the patience has ended."""
         clock = self.clocks.clock
         deadline = clock.seconds() + PATIENCE
-        watcher = self.feeds.join(test_id)
-        try:
+        with self.feeds.joined(test_id) as waiter:
             while True:
-                watcher.arm()
+                waiter.arm()
                 found = await self.tests.one(account_id, test_id)
                 left = deadline - clock.seconds()
                 if found.test.state.is_final or left <= 0:
                     return found
                 self.feeds.require_open()
                 try:
-                    await watcher.when_moved.addTimeout(left, clock)
+                    await waiter.when_moved.addTimeout(left, clock)
                 except DeferredTimeout:
                     continue
-        finally:
-            self.feeds.leave(watcher)
 
 
 def _try_later(reason: str) -> ReceiverReply:

@@ -4,6 +4,9 @@ A wait is registered before the test is read. Notifications are hints: a notifie
 test again.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from msgspec import Struct, field
 from twisted.internet.defer import Deferred
 from twisted.internet.defer import TimeoutError as DeferredTimeout
@@ -16,6 +19,7 @@ from mailcheck.core.instants import SECOND
 from mailcheck.operations.deliverability.manage_tests import ManageTests
 from mailcheck.operations.incidents import public_failure
 from mailcheck.operations.parked_waits import ParkedWait, WaitSlots
+from mailcheck.operations.watchers import Watchers
 from mailcheck.ports.clocks import ClockAndRandomness
 
 
@@ -40,18 +44,19 @@ class DeliverabilityFeeds:
     """All parked waits for tests in this daemon."""
 
     def __init__(self) -> None:
-        self._watchers: dict[DeliverabilityTestId, dict[ResultWaiter, None]] = {}
+        self._waiters: Watchers[DeliverabilityTestId, ResultWaiter] = Watchers()
         self._is_closed = False
 
-    def join(self, test_id: DeliverabilityTestId) -> ResultWaiter:
-        """Register a wait. The caller must always call `leave` afterwards.
+    @contextmanager
+    def joined(self, test_id: DeliverabilityTestId) -> Iterator[ResultWaiter]:
+        """Register a wait while the block runs.
 
         :raises ShuttingDown: the daemon is stopping.
         """
         self.require_open()
-        watcher = ResultWaiter(test_id)
-        self._watchers.setdefault(test_id, {})[watcher] = None
-        return watcher
+        waiter = ResultWaiter(test_id)
+        with self._waiters.joined(test_id, waiter):
+            yield waiter
 
     def require_open(self) -> None:
         """Verify that the daemon is not stopping.
@@ -61,26 +66,19 @@ class DeliverabilityFeeds:
         if self._is_closed:
             raise ShuttingDown("the service is restarting")
 
-    def leave(self, watcher: ResultWaiter) -> None:
-        """Remove a wait."""
-        group = self._watchers.get(watcher.test_id, {})
-        group.pop(watcher, None)
-        if not group:
-            self._watchers.pop(watcher.test_id, None)
-
     def on_hint(self, test_id: DeliverabilityTestId) -> None:
         """Handle the hint that the state of a test has changed."""
-        for watcher in tuple(self._watchers.get(test_id, ())):
-            watcher.wake()
+        for waiter in self._waiters.of(test_id):
+            waiter.wake()
 
     def check_all(self) -> None:
         """Wake all waits, since hints may have been lost."""
-        for test_id in tuple(self._watchers):
+        for test_id in self._waiters.watched():
             self.on_hint(test_id)
 
     def count(self) -> int:
         """Return the number of parked waits."""
-        return sum(map(len, self._watchers.values()))
+        return len(self._waiters)
 
     def close(self) -> None:
         """End all waits because the daemon stops."""
@@ -110,11 +108,8 @@ class WaitForTest(Struct, frozen=True, eq=False):
         deadline = self.clocks.clock.seconds() + timeout
         async with self.slots.held_by(caller) as parked:
             try:
-                watcher = self.feeds.join(DeliverabilityTestId(test_id))
-                try:
-                    return await self._look_and_wait(caller, parked, watcher, deadline, seen)
-                finally:
-                    self.feeds.leave(watcher)
+                with self.feeds.joined(DeliverabilityTestId(test_id)) as waiter:
+                    return await self._look_and_wait(caller, parked, waiter, deadline, seen)
             except (ShuttingDown, StoreUnavailable) as failure:
                 why = public_failure(failure)
                 problem = f"the wait was interrupted: {why}"
@@ -124,13 +119,13 @@ class WaitForTest(Struct, frozen=True, eq=False):
         self,
         caller: Caller,
         parked: ParkedWait,
-        watcher: ResultWaiter,
+        waiter: ResultWaiter,
         deadline: float,
         seen: State | None,
     ) -> DeliverabilityResult:
         while True:
-            watcher.arm()
-            found = await self.tests.one(caller.account_id, watcher.test_id)
+            waiter.arm()
+            found = await self.tests.one(caller.account_id, waiter.test_id)
             left = deadline - self.clocks.clock.seconds()
             state = found.test.state
             if state.is_final or left <= 0 or state is not (seen or state):
@@ -141,6 +136,6 @@ class WaitForTest(Struct, frozen=True, eq=False):
                 expiry = (found.test.expires_at - self.clocks.expiry_now()) / SECOND
                 left = min(left, max(1 / SECOND, expiry))
             try:
-                await parked.until(watcher.when_moved, left)
+                await parked.until(waiter.when_moved, left)
             except DeferredTimeout:
                 continue

@@ -1,8 +1,6 @@
 """Reading the mails of routes and the attempts to deliver them, and waiting for an application."""
 
-from collections import defaultdict
-
-from msgspec import Struct
+from msgspec import Struct, field
 from twisted.internet.defer import Deferred
 from twisted.internet.defer import TimeoutError as DeferredTimeout
 from twisted.internet.interfaces import IReactorTime
@@ -16,6 +14,7 @@ from mailcheck.core.inbound import (
     InboundState,
 )
 from mailcheck.operations.parked_waits import WaitSlots
+from mailcheck.operations.watchers import Watchers
 from mailcheck.store.inbound_store import (
     InboundFilter,
     InboundMailFacts,
@@ -45,24 +44,23 @@ class AttemptPage(Struct, frozen=True):
     deliveries: tuple[ListedDelivery, ...]
 
 
-class ReadInbound:
+class ReadInbound(Struct, frozen=True, eq=False):
     """Reads mails and attempts. ``slots`` limit the waits of a key."""
 
-    def __init__(self, store: InboundStore, slots: WaitSlots, clock: IReactorTime) -> None:
-        self._store = store
-        self._slots = slots
-        self._clock = clock
-        self._bells: defaultdict[AccountId, list[Deferred[None]]] = defaultdict(list)
+    store: InboundStore
+    slots: WaitSlots
+    clock: IReactorTime
+    _bells: Watchers[AccountId, "Deferred[None]"] = field(default_factory=Watchers)
 
     def on_attempt(self, account_id: AccountId) -> None:
         """Handle the hint that an attempt of an account was made."""
-        for bell in self._bells.pop(account_id, ()):
+        for bell in self._bells.of(account_id):
             if not bell.called:
                 bell.callback(None)
 
     def wake_all(self) -> None:
         """Let all waits look again, since hints may have been lost."""
-        for account_id in tuple(self._bells):
+        for account_id in self._bells.watched():
             self.on_attempt(account_id)
 
     async def attempts(
@@ -70,14 +68,14 @@ class ReadInbound:
     ) -> AttemptPage:
         """Return a page of attempts."""
         deliveries = tuple(
-            await self._store.deliveries(account_id, wanted, LOOKED_AT, has_attempts=False)
+            await self.store.deliveries(account_id, wanted, LOOKED_AT, has_attempts=False)
         )
         mails = [listed.delivery for listed in deliveries if listed.delivery.mail_id is not None]
         taken = [delivery.taken_at is not None for delivery in mails]
         is_delivered = bool(taken) and (any if wanted.mail_id is None else all)(taken)
         return AttemptPage(
-            tuple(await self._store.attempts(account_id, wanted, limit, offset)),
-            await self._store.count_attempts(account_id, wanted),
+            tuple(await self.store.attempts(account_id, wanted, limit, offset)),
+            await self.store.count_attempts(account_id, wanted),
             is_delivered,
             sum(delivery.state in PENDING for delivery in mails),
             deliveries,
@@ -93,46 +91,38 @@ class ReadInbound:
         :raises TooManyWaits: all wait slots of the key are in use.
         :raises InvalidCredentials: the access of the caller has ended meanwhile.
         """
-        ends_at = self._clock.seconds() + seconds
+        ends_at = self.clock.seconds() + seconds
         account_id = caller.account_id
-        async with self._slots.held_by(caller) as parked:
+        async with self.slots.held_by(caller) as parked:
             while True:
                 # The bell is hung up before the store is read, so that no attempt is missed.
-                bell: Deferred[None] = Deferred(lambda one: self._forget(account_id, one))
-                self._bells[account_id].append(bell)
-                page = await self.attempts(account_id, wanted, limit)
-                has_ended = bool(page.total) and not page.pending and wanted.mail_id is not None
-                left = ends_at - self._clock.seconds()
-                if page.is_delivered or has_ended or left <= 0:
-                    self._forget(account_id, bell)
-                    return page
-                try:
-                    await parked.until(bell, left)
-                except DeferredTimeout:
-                    return await self.attempts(account_id, wanted, limit)
+                bell: Deferred[None] = Deferred()
+                with self._bells.joined(account_id, bell):
+                    page = await self.attempts(account_id, wanted, limit)
+                    has_ended = bool(page.total) and not page.pending and wanted.mail_id is not None
+                    left = ends_at - self.clock.seconds()
+                    if page.is_delivered or has_ended or left <= 0:
+                        return page
+                    try:
+                        await parked.until(bell, left)
+                    except DeferredTimeout:
+                        return await self.attempts(account_id, wanted, limit)
 
     async def deliveries(
         self, account_id: AccountId, wanted: InboundFilter, limit: int, offset: int = 0
     ) -> list[ListedDelivery]:
         """Return deliveries with their last attempts, newest first."""
-        return await self._store.deliveries(account_id, wanted, limit, offset)
+        return await self.store.deliveries(account_id, wanted, limit, offset)
 
     async def describe_mail(self, account_id: AccountId, mail_id: str) -> InboundMailFacts:
         """Return a mail of an account without its bytes.
 
         :raises InboundMailNotFound: the account has no mail with this id.
         """
-        found = await self._store.describe_mail(account_id, InboundMailId(mail_id))
+        found = await self.store.describe_mail(account_id, InboundMailId(mail_id))
         if found is None:
             raise _missing()
         return found
-
-    def _forget(self, account_id: AccountId, bell: Deferred[None]) -> None:
-        bells = self._bells.get(account_id, [])
-        if bell in bells:
-            bells.remove(bell)
-        if not bells:
-            self._bells.pop(account_id, None)
 
 
 def _missing() -> InboundMailNotFound:

@@ -111,8 +111,17 @@ class FollowInbox(Struct, frozen=True, eq=False):
                     caller.account_id, wanted, wants_refusals=True, max_held=LOOK_SIZE
                 )
                 try:
+                    waiter.watch_removals()
+                    now = self.clocks.clock.seconds()
                     following = _Following(
-                        waiter, parked, position, self.clocks.clock, seconds, heartbeat=heartbeat
+                        waiter,
+                        parked,
+                        self.clocks.clock,
+                        heartbeat,
+                        position=position,
+                        refused_up_to=position,
+                        due_at=now,
+                        ends_at=None if seconds is None else now + seconds,
                     )
                     async for event in self._tell(following):
                         position = following.position
@@ -204,57 +213,35 @@ class FollowInbox(Struct, frozen=True, eq=False):
         return MessageArrived(message)
 
 
-class _Following:
+class _Following(Struct, eq=False):
     """The progress of one stream, and when its next cursor is due.
 
     ``is_behind``: whether the next messages must be read from the store.
     """
 
-    __slots__ = (
-        "_clock",
-        "_due_at",
-        "_ends_at",
-        "_heartbeat",
-        "is_behind",
-        "parked",
-        "position",
-        "refused_up_to",
-        "waiter",
-    )
-
-    def __init__(
-        self,
-        waiter: Waiter,
-        parked: ParkedWait,
-        position: Position,
-        clock: IReactorTime,
-        seconds: float | None,
-        heartbeat: float,
-    ) -> None:
-        self.waiter = waiter
-        self.parked = parked
-        waiter.watch_removals()
-        self.position = position
-        self.refused_up_to = position
-        self.is_behind = True
-        self._clock = clock
-        self._heartbeat = heartbeat
-        self._due_at = clock.seconds()
-        self._ends_at = None if seconds is None else clock.seconds() + seconds
+    waiter: Waiter
+    parked: ParkedWait
+    clock: IReactorTime
+    heartbeat: float
+    position: Position
+    refused_up_to: Position
+    due_at: float
+    ends_at: float | None
+    is_behind: bool = True
 
     @property
     def is_over(self) -> bool:
-        return self._ends_at is not None and self._clock.seconds() >= self._ends_at
+        return self.ends_at is not None and self.clock.seconds() >= self.ends_at
 
     @property
     def is_due(self) -> bool:
-        return self._clock.seconds() >= self._due_at
+        return self.clock.seconds() >= self.due_at
 
     @property
     def patience(self) -> float:
         """Seconds until the stream must continue without new messages."""
-        until = self._due_at if self._ends_at is None else min(self._due_at, self._ends_at)
-        return max(0.0, until - self._clock.seconds())
+        until = self.due_at if self.ends_at is None else min(self.due_at, self.ends_at)
+        return max(0.0, until - self.clock.seconds())
 
     def take(self) -> tuple[list[MessageRow], list[Refusal]]:
         """Take the offered messages and rejections that were not sent yet."""
@@ -266,11 +253,11 @@ class _Following:
             self.refused_up_to = max(self.refused_up_to, one.position)
         else:
             self.position = one.summary.position
-            self._due_at = self._clock.seconds() + self._heartbeat
+            self.due_at = self.clock.seconds() + self.heartbeat
 
     def up_to_here(self, read_up_to: Position) -> CursorReached:
         """Return a cursor to continue from, and schedule the next one."""
-        self._due_at = self._clock.seconds() + self._heartbeat
+        self.due_at = self.clock.seconds() + self.heartbeat
         return CursorReached(max(self.position, read_up_to))
 
 

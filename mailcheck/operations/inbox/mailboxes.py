@@ -7,7 +7,7 @@ was caught for recipients of other domains. The UID of a message is its position
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -36,6 +36,7 @@ from mailcheck.operations.inbox.contents import (
     MessageContents,
 )
 from mailcheck.operations.semaphores import FairSemaphore, NoPermit
+from mailcheck.operations.watchers import Watchers
 from mailcheck.operations.worker_calls import derive_structures, read_parts
 from mailcheck.ports.clocks import Now
 from mailcheck.ports.cluster import Notifications
@@ -133,7 +134,7 @@ class Mailboxes:
             clock, limit=SENT_AT_ONCE, per_owner=SENT_TO_ACCOUNT, max_waiting=WAITING
         )
         self._parts: LruCache[DeliveryId, Part] = LruCache(RECENT_PARTS)
-        self._watchers: dict[AccountId, dict[object, Callable[[], None]]] = {}
+        self._watchers: Watchers[AccountId, Callable[[], None]] = Watchers()
         self._reading: SingleFlight[_ChangesOf, MailboxChanges] = SingleFlight(self._changes)
         notifications.listen(self._wake)
         removals.listen(self._wake)
@@ -382,37 +383,22 @@ class Mailboxes:
 
     # Notifications.
 
-    @contextmanager
-    def watched(self, account_id: AccountId, wake: Callable[[], None]) -> Iterator[None]:
-        """Call ``wake`` while the block runs whenever the inbox may have changed."""
-        stop = self.watch(account_id, wake)
-        try:
-            yield
-        finally:
-            stop()
-
-    def watch(self, account_id: AccountId, wake: Callable[[], None]) -> Callable[[], None]:
-        """Call ``wake`` whenever the inbox may have changed. Return a function that stops that.
+    def watched(
+        self, account_id: AccountId, wake: Callable[[], None]
+    ) -> AbstractContextManager[None]:
+        """Call ``wake`` while the block runs whenever the inbox may have changed.
 
         A notification is a hint, and deletions by expiry have none.
         """
-        key = object()
-        self._watchers.setdefault(account_id, {})[key] = wake
-        return partial(self._unwatch, account_id, key)
+        return self._watchers.joined(account_id, wake)
 
     def wake_all(self) -> None:
         """Wake all watchers, since notifications may have been lost."""
-        for account_id in tuple(self._watchers):
+        for account_id in self._watchers.watched():
             self._wake(account_id)
 
-    def _unwatch(self, account_id: AccountId, key: object) -> None:
-        watchers = self._watchers.get(account_id, {})
-        watchers.pop(key, None)
-        if not watchers:
-            self._watchers.pop(account_id, None)
-
     def _wake(self, account_id: AccountId) -> None:
-        for wake in tuple(self._watchers.get(account_id, {}).values()):
+        for wake in self._watchers.of(account_id):
             wake()
 
     def _changes(self, asked: _ChangesOf) -> Deferred[MailboxChanges]:

@@ -5,6 +5,7 @@ A wait is registered before the store is read, so that no message is missed in b
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -109,27 +110,17 @@ async def position_of(caller: Caller, store: MailStore) -> Position:
     return START if inbox is None else inbox.last_position
 
 
-class WaitForMessage:
+class WaitForMessage(Struct, frozen=True, eq=False):
     """The operation behind the long polls of the REST API and the wait tool of MCP."""
 
-    def __init__(
-        self,
-        store: MailStore,
-        feeds: InboxFeeds,
-        loader: MessageLoader,
-        slots: WaitSlots,
-        clocks: ClockAndRandomness,
-    ) -> None:
-        self._store = store
-        self._feeds = feeds
-        self._loader = loader
-        self._slots = slots
-        self._clock = clocks.clock
-        self._now = clocks.now
-        self._expiry_now = clocks.expiry_now
-        self._explain = ExplainWait(store, loader, clocks)
-        self.outcomes = Tally()
-        self.wake_up_seconds = Distribution(SECONDS)
+    store: MailStore
+    feeds: InboxFeeds
+    loader: MessageLoader
+    slots: WaitSlots
+    explain: ExplainWait
+    clocks: ClockAndRandomness
+    outcomes: Tally = field(default_factory=Tally)
+    wake_up_seconds: Distribution = field(default_factory=partial(Distribution, SECONDS))
 
     async def wait(
         self, caller: Caller, wanted: MessageFilter, timeout: float, elapsed: float = 0.0
@@ -225,17 +216,17 @@ class WaitForMessage:
                 "q", "q only searches stored mail; to wait, send from, subject, tag or to"
             )
         wanted = replace(wanted, allowed=caller.rights.tags)
-        asked_at = Instant(self._now() - round(elapsed * SECOND))
-        began = self._clock.seconds() - elapsed
+        asked_at = Instant(self.clocks.now() - round(elapsed * SECOND))
+        began = self.clocks.clock.seconds() - elapsed
         asked = WaitRequest(wanted, asked_at, began, elapsed + timeout, count)
         if asked.is_open:
             try:
-                wanted = replace(wanted, after=await position_of(caller, self._store))
+                wanted = replace(wanted, after=await position_of(caller, self.store))
             except StoreUnavailable as failure:
                 raise _interrupted(failure, None) from failure
-        async with self._slots.held_by(caller) as parked:
+        async with self.slots.held_by(caller) as parked:
             try:
-                waiter = self._feeds.join(caller.account_id, wanted, wants_refusals=wants_refusals)
+                waiter = self.feeds.join(caller.account_id, wanted, wants_refusals=wants_refusals)
             except ShuttingDown as failure:
                 raise _interrupted(failure, wanted.after) from failure
             try:
@@ -244,7 +235,7 @@ class WaitForMessage:
                     waiter, parked, asked, count, start, refused_up_to=start, resume_at=wanted.after
                 )
             finally:
-                self._feeds.leave(waiter)
+                self.feeds.leave(waiter)
 
     async def _run(self, watch: _Watch) -> None:
         """Collect messages until the wait is over. The last read is one snapshot.
@@ -257,7 +248,7 @@ class WaitForMessage:
                 await self._look(watch)
                 if watch.is_over:
                     return
-                if self._feeds.has_looked(waiter, watch.position):
+                if self.feeds.has_looked(waiter, watch.position):
                     break
             while await self._is_offered(watch):
                 messages, refusals = waiter.take(watch.position)
@@ -276,8 +267,8 @@ class WaitForMessage:
         while not watch.is_over:
             wanted = replace(waiter.wanted, after=watch.position)
             limit = watch.count - len(watch.found)
-            rows, last_position = await self._store.oldest_matches(
-                waiter.account_id, wanted, self._expiry_now(), limit, ANY_CONTENT
+            rows, last_position = await self.store.oldest_matches(
+                waiter.account_id, wanted, self.clocks.expiry_now(), limit, ANY_CONTENT
             )
             require_reached(waiter.wanted.start, last_position)
             await self._judge(watch, rows)
@@ -288,12 +279,12 @@ class WaitForMessage:
                 break
         if waiter.wants_refusals and not watch.is_over:
             between = replace(waiter.wanted, after=watch.refused_up_to, up_to=watch.position)
-            refusals = await self._store.recent_refusals(waiter.account_id, BEGINNING, 1, between)
+            refusals = await self.store.recent_refusals(waiter.account_id, BEGINNING, 1, between)
             self._judge_refusals(watch, refusals)
             watch.refused_up_to = watch.position
 
     async def _is_offered(self, watch: _Watch) -> bool:
-        left = max(0.0, watch.asked.ends_at - self._clock.seconds())
+        left = max(0.0, watch.asked.ends_at - self.clocks.clock.seconds())
         try:
             await watch.parked.until(watch.waiter.when_offered(), left)
         except DeferredTimeout:
@@ -315,8 +306,8 @@ class WaitForMessage:
 
     async def _complete(self, watch: _Watch, row: MessageRow) -> StoredMessage:
         # The content of a large mail must not delay the wait for long.
-        left = max(0.0, watch.asked.ends_at + GRACE - self._clock.seconds())
-        completed = Deferred.fromCoroutine(self._loader.complete(row))
+        left = max(0.0, watch.asked.ends_at + GRACE - self.clocks.clock.seconds())
+        completed = Deferred.fromCoroutine(self.loader.complete(row))
         try:
             return await watch.parked.until(completed, left)
         except DeferredTimeout:
@@ -335,14 +326,14 @@ class WaitForMessage:
         self.outcomes.add("timed out")
         matched = {message.summary.position for message in watch.found}
         try:
-            return await self._explain.explain(
+            return await self.explain.explain(
                 watch.waiter.account_id, watch.asked, watch.position, matched, cursor
             )
         except StoreUnavailable as failure:
             raise _interrupted(failure, watch.resume_at) from failure
 
     def _waited(self, watch: _Watch) -> float:
-        return round(self._clock.seconds() - watch.asked.began, 3)
+        return round(self.clocks.clock.seconds() - watch.asked.began, 3)
 
     def _count_arrival(self, watch: _Watch) -> None:
         if not watch.found:
@@ -353,7 +344,7 @@ class WaitForMessage:
             self.outcomes.add("found")
         else:
             self.outcomes.add("woken")
-            self.wake_up_seconds.observe((self._now() - received_at) / SECOND)
+            self.wake_up_seconds.observe((self.clocks.now() - received_at) / SECOND)
 
 
 class _NotJudged(Exception):
