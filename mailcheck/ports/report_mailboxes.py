@@ -29,17 +29,24 @@ class MailboxFailed(Exception):
 
 
 class Place(NamedTuple):
-    """A place in a mailbox: all mails up to ``last_uid`` are read."""
+    """A place in a mailbox: all mails up to ``last_uid`` are read.
+
+    Of a Maildir, it is the time of the newest file that was read, in milliseconds since 1970.
+    """
 
     uid_validity: int = 0
     last_uid: int = 0
 
 
 class FetchedMail(Struct, frozen=True):
-    """A mail of a mailbox; ``raw_message`` is `None` if it is too large. ``key`` identifies it."""
+    """A mail of a mailbox; ``raw_message`` is `None` if it is too large. ``key`` identifies it.
+
+    ``is_known``: it was read before, and is read again since it has no report.
+    """
 
     key: str
     raw_message: bytes | None
+    is_known: bool = False
 
 
 class Batch(NamedTuple):
@@ -60,6 +67,8 @@ class OpenMailbox(Protocol):
 
     async def finish(self, keys: Sequence[str]) -> None:
         """Mark or move mails whose reports are stored, as the configuration says.
+
+        The other mails of the last batch have no reports, and need not be read again.
 
         :raises MailboxFailed: the mailbox cannot be changed.
         """

@@ -45,30 +45,37 @@ class MaildirMailbox:
         if len(self._known) > _MOST_KNOWN:
             self._known.clear()
         waiting = [path for path in found if _unique_part(path) not in self._known]
-        return OpenMaildir(self._mailbox, self._threads, waiting, self._known)
+        return OpenMaildir(self._mailbox, self._threads, waiting, self._known, place)
 
 
 class OpenMaildir(Struct, eq=False):
-    """The unread mails of a Maildir. ``known`` gets the names of mails that were read."""
+    """The unread mails of a Maildir. ``known`` gets the names of mails that were read.
+
+    ``place`` is that of the last look. It only tells which mails are counted as new.
+    """
 
     mailbox: ReportMailbox
     threads: Worker
     waiting: Sequence[Path]
     known: set[str]
+    place: Place
+    newest: int = 0
+    chosen: Sequence[Path] = ()
 
     async def next_batch(self, limit: int) -> Batch | None:
         """Read the next mails, as defined by `OpenMailbox`."""
         if not self.waiting:
             return None
-        chosen = self.waiting[:limit]
-        mails = await self.threads.run(partial(_read_some, chosen))
-        self.waiting = self.waiting[len(mails) :]
-        self.known.update(_unique_part(path) for path in chosen[: len(mails)])
-        return Batch([mail for mail in mails if mail is not None], Place())
+        read = partial(_read_some, self.waiting[:limit], self.place.last_uid)
+        mails, newest = await self.threads.run(read)
+        self.chosen, self.waiting = self.waiting[: len(mails)], self.waiting[len(mails) :]
+        self.newest = max(self.newest, newest, self.place.last_uid)
+        return Batch([mail for mail in mails if mail is not None], Place(0, self.newest))
 
     async def finish(self, keys: Sequence[str]) -> None:
         """Mark or move mails, as defined by `OpenMailbox`."""
         await self.threads.run(partial(_finish, self.mailbox, keys))
+        self.known.update(map(_unique_part, self.chosen))
 
     async def close(self) -> None:
         """Close it, which has no effect."""
@@ -103,23 +110,28 @@ def _unread(folder: Path) -> Iterator[Path]:
                 yield Path(entry.path)
 
 
-def _read_some(paths: Sequence[Path]) -> list[FetchedMail | None]:
-    """Read at least one file, and others while they are small together. `None`: it is gone."""
+def _read_some(paths: Sequence[Path], last: int) -> tuple[list[FetchedMail | None], int]:
+    """Read at least one file, and others while they are small together. `None`: it is gone.
+
+    Return also the time of the newest file. Files up to the time ``last`` are known.
+    """
     mails: list[FetchedMail | None] = []
-    octets = 0
+    octets = newest = 0
     for path in paths:
         try:
-            size = path.stat().st_size
-            is_large = size > LARGEST_MAIL
-            octets += 0 if is_large else size
+            found = path.stat()
+            is_large, changed_at = found.st_size > LARGEST_MAIL, found.st_mtime_ns // 1_000_000
+            octets += 0 if is_large else found.st_size
             if mails and octets > BATCH_OCTETS:
                 break
-            mails.append(FetchedMail(str(path), None if is_large else _read(path)))
+            raw_message = None if is_large else _read(path)
+            mails.append(FetchedMail(str(path), raw_message, is_known=changed_at <= last))
+            newest = max(newest, changed_at)
         except FileNotFoundError:
             mails.append(None)
         except OSError as error:
             raise MailboxFailed(f"{path} cannot be read: {error.strerror}.") from error
-    return mails
+    return mails, newest
 
 
 def _read(path: Path) -> bytes:

@@ -75,6 +75,8 @@ class Mailbox:
 
     async def finish(self, keys: Sequence[str]) -> None:
         """Mark mails."""
+        if not keys:
+            return
         self._fail_at(f"mark {keys[0]}")
         self.steps.append(f"mark {','.join(keys)}")
 

@@ -26,7 +26,12 @@ from mailcheck.core.errors import ReportRefused, WorkerDied, WorkTooSlow
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import SECOND, Instant
 from mailcheck.daemon.retention import ReportRetention
-from mailcheck.operations.reports.import_reports import UNREADABLE, ImportedFile, ImportOutcome
+from mailcheck.operations.reports.import_reports import (
+    MAX_IMPORTS,
+    UNREADABLE,
+    ImportedFile,
+    ImportOutcome,
+)
 from mailcheck.workers.scheduling import DirectWorker
 from tests.corpus.feedback_mails import feedback_file
 from tests.corpus.report_files import FOLDER, document, gzipped, report_mail, zipped
@@ -255,6 +260,37 @@ def test_a_file_that_ends_the_process(failure: type[WorkerDied]) -> None:
     found = bring(house, *(ReportFile(name, document(name)) for name in list(RECEIVERS)[:5]))
     assert [one.outcome for one in found] == [NEW, NEW, REJECTED, NEW, NEW]
     assert (found[2].name, found[2].reason) == ("file 3", UNREADABLE)
+    house.close()
+
+
+class _SlowWorker(DirectWorker):
+    """A child process that is busy for as long as a test wants."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Deferred[None]] = []
+
+    def run(self, call: Callable[[], Any], owner: str = "") -> Deferred[Any]:
+        """Run a call later."""
+        turn: Deferred[None] = Deferred()
+        self.waiting.append(turn)
+        return turn.addCallback(lambda _: super(_SlowWorker, self).run(call, owner))
+
+
+def test_an_import_waits_for_minutes() -> None:
+    """An import begins when one of the two before it has ended, though they take minutes."""
+    worker = _SlowWorker()
+    workers = Workers(DirectWorker(), DirectWorker(), DirectWorker(), imports=worker)
+    house = House(config_in_memory(), workers, zone=reports_zone())
+    imports = house.assembly.reports.operations.importing
+    begun = [
+        Deferred.fromCoroutine(imports.import_reports(account.id, [], ReportWay.UPLOADED))
+        for account in (house.account, house.add_account("bob"), house.add_account("cid"))
+    ]
+    house.clock.advance(299.0)
+    assert len(worker.waiting) == MAX_IMPORTS
+    for turn in worker.waiting:  # which grows
+        turn.callback(None)
+    assert [one.result for one in begun] == [[], [], []]
     house.close()
 
 

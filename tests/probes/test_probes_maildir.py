@@ -72,6 +72,25 @@ def test_unread_mails_are_read_and_marked(maildir: Path) -> None:
     assert again.raw_message == b"two"
 
 
+def test_mails_that_could_not_be_stored_are_read_again(maildir: Path) -> None:
+    """Mails are read again until they are finished, and each is new once, also after a restart."""
+    mailbox, place = of(maildir), Place()
+    for _ in range(2):
+        folder = run(mailbox.open("", place))
+        batch = run(folder.next_batch(5))
+        assert [(mail.raw_message, mail.is_known) for mail in batch.mails] == [
+            (b"one", False),
+            (b"two", False),
+        ]
+    run(folder.finish([]))
+    assert run(opened(mailbox).next_batch(5)) is None
+    late = maildir / "new" / "5.five.host"
+    late.write_bytes(b"five")
+    os.utime(late, (2**32, 2**32))
+    batch = run(run(of(maildir).open("", batch.place)).next_batch(5))
+    assert [mail.is_known for mail in batch.mails] == [True, True, False]
+
+
 def test_mails_are_moved(maildir: Path, tmp_path: Path) -> None:
     """Reports are moved to another Maildir with their flags. A mail there is never replaced."""
     done = make_maildir(tmp_path / "done")

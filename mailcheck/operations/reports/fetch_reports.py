@@ -299,10 +299,10 @@ class FetchReports(QueueWorker[str, ClaimedMailbox], eq=False):
                     for mail, outcome in zip(mails, found, strict=True)
                     if outcome.is_report
                 ]
-                if reports:
-                    await opened.finish(reports)
+                await opened.finish(reports)
                 new, place = sum(outcome.new for outcome in found), batch.place
-                count, now = len(batch.mails), self.clocks.now()
+                count = sum(not mail.is_known for mail in batch.mails)
+                now = self.clocks.now()
                 if not await self.store.advance(
                     job.id, self.holder, place, count, new, now, milliseconds=LEASE
                 ):

@@ -31,8 +31,9 @@ from mailcheck.store.domains.report_store import ImportedReport, ReportStore
 MAX_IMPORTS = 2
 """Maximum number of imports of all accounts at a time. Others wait for their turn."""
 
-TURN = 60.0
-"""Seconds that an import waits for its turn."""
+TURN = 300.0
+"""Seconds that an import waits for its turn. A large part of one takes minutes on a slow machine,
+and the command waits for ten."""
 
 MAX_DEATHS = 5
 """Maximum number of times that the child process may end during one import."""
