@@ -43,7 +43,7 @@ from mailcheck.core.inbound import MOST_ROUTES
 from mailcheck.core.instants import SECOND, Instant, parse_instant
 from mailcheck.core.rights import Scope, make_rights
 from mailcheck.core.webhooks import MOST_WEBHOOKS, Attempt
-from mailcheck.operations.accounts.manage_accounts import MAX_KEYS
+from mailcheck.operations.accounts.own_keys import MAX_KEYS
 from mailcheck.ports.probes import Relayed
 from mailcheck.ports.workers import Lease
 from mailcheck.store.domains.sender_store import SenderStore

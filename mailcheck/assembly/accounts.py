@@ -25,7 +25,8 @@ from mailcheck.operations.accounts.company_sign_in import CompanyRules, CompanyS
 from mailcheck.operations.accounts.confirm import Confirmation
 from mailcheck.operations.accounts.id_tokens import Provider
 from mailcheck.operations.accounts.log_in import LogIn
-from mailcheck.operations.accounts.manage_accounts import ManageAccounts, OwnKeys
+from mailcheck.operations.accounts.manage_accounts import ManageAccounts
+from mailcheck.operations.accounts.own_keys import OwnKeys
 from mailcheck.operations.accounts.passkeys import Passkeys, relying_party_of
 from mailcheck.operations.accounts.passwords import PasswordHasher, ScryptCost
 from mailcheck.operations.accounts.projects import ManageProjects

@@ -9,7 +9,7 @@ from mailcheck.core.accounts import Account
 from mailcheck.core.instants import Instant
 from mailcheck.core.projects import Role
 from mailcheck.core.rights import NAMED_ONLY, Scope, make_rights
-from mailcheck.operations.accounts.manage_accounts import MAX_KEYS_A_DAY
+from mailcheck.operations.accounts.own_keys import MAX_KEYS_A_DAY
 from tests.house import Answer, House, run
 from tests.table import rows
 

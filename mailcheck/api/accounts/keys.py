@@ -7,7 +7,8 @@ from mailcheck.api.shapes import Always, Count, Shape, Texts, Timestamp, doc
 from mailcheck.core import accounts
 from mailcheck.core.instants import format_instant
 from mailcheck.core.rights import Scope
-from mailcheck.operations.accounts.manage_accounts import MAX_KEYS, IssuedKey, KeyUse, RotatedKey
+from mailcheck.operations.accounts.manage_accounts import IssuedKey, RotatedKey
+from mailcheck.operations.accounts.own_keys import MAX_KEYS, KeyUse
 
 KeySecret = Annotated[str, doc("the key itself; store it, it is not shown again")]
 

@@ -27,13 +27,12 @@ from mailcheck.core.instants import DAY, SECOND
 from mailcheck.core.projects import Role
 from mailcheck.core.rights import MAX_LIMITED_TAGS, Rights, Scope, make_rights
 from mailcheck.core.signing_in.company import MAX_SUBJECT
-from mailcheck.operations.accounts.manage_accounts import (
+from mailcheck.operations.accounts.manage_accounts import LONGEST_RETENTION, SHORTEST_RETENTION
+from mailcheck.operations.accounts.own_keys import (
     DEFAULT_OVERLAP,
     LONGEST_KEY_LIFE,
     LONGEST_OVERLAP,
-    LONGEST_RETENTION,
     MAX_KEY_NAME,
-    SHORTEST_RETENTION,
     KeyWish,
 )
 from mailcheck.operations.accounts.registration_rules import INVITATION_DAYS

@@ -16,12 +16,8 @@ from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.faults import LARGEST_EVERY
 from mailcheck.core.instants import DAY, HOUR, Instant, format_instant, instant_of
 from mailcheck.core.rights import Scope, make_rights
-from mailcheck.operations.accounts.manage_accounts import (
-    DEFAULT_OVERLAP,
-    LONGEST_OVERLAP,
-    IssuedKey,
-    RotatedKey,
-)
+from mailcheck.operations.accounts.manage_accounts import IssuedKey, RotatedKey
+from mailcheck.operations.accounts.own_keys import DEFAULT_OVERLAP, LONGEST_OVERLAP
 
 _LIFETIME = re.compile("([1-9][0-9]{0,3})([hdw])", re.ASCII)
 _UNITS = {"h": HOUR, "d": DAY, "w": 7 * DAY}

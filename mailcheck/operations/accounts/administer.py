@@ -8,12 +8,8 @@ from mailcheck.core.errors import AccountNotFound, MemberNotFound, NotPermitted
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.projects import Member, Role
 from mailcheck.core.rights import Scope
-from mailcheck.operations.accounts.manage_accounts import (
-    IssuedKey,
-    KeyWish,
-    OwnKeys,
-    RotatedKey,
-)
+from mailcheck.operations.accounts.manage_accounts import IssuedKey, RotatedKey
+from mailcheck.operations.accounts.own_keys import KeyWish, OwnKeys
 from mailcheck.operations.accounts.projects import Invited, ManageProjects
 
 MINE = "me"

@@ -41,7 +41,8 @@ from mailcheck.core.projects import Role
 from mailcheck.core.rights import Scope
 from mailcheck.operations.accounts.audit import Audit
 from mailcheck.operations.accounts.authenticate import Authenticator
-from mailcheck.operations.accounts.manage_accounts import MAX_KEYS, ManageAccounts
+from mailcheck.operations.accounts.manage_accounts import ManageAccounts
+from mailcheck.operations.accounts.own_keys import MAX_KEYS
 from mailcheck.operations.accounts.projects import ManageProjects
 from mailcheck.operations.oauth.clients import OAuthClients
 from mailcheck.ports.clocks import ClockAndRandomness, Now

@@ -22,7 +22,7 @@ from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.accounts import Account
 from mailcheck.core.rights import Scope
 from mailcheck.operations.accounts.administer import Administer, Administrator
-from mailcheck.operations.accounts.manage_accounts import MAX_KEYS
+from mailcheck.operations.accounts.own_keys import MAX_KEYS
 from mailcheck.web.api.calls import Route, make_route
 from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call

@@ -8,7 +8,7 @@ from html import unescape
 
 import pytest
 
-from mailcheck.operations.accounts.manage_accounts import MAX_KEYS
+from mailcheck.operations.accounts.own_keys import MAX_KEYS
 from tests.house import run
 from tests.table import rows
 from tests.web.dashboard.browser import Browser

@@ -9,7 +9,7 @@ from mailcheck.core.accounts import Account
 from mailcheck.core.oauth.clients import ClientDocument
 from mailcheck.core.oauth.grants import ACCESS_LIFE, REFRESH_LIFE, REUSE_WINDOW
 from mailcheck.core.projects import Role
-from mailcheck.operations.accounts.manage_accounts import MAX_KEYS
+from mailcheck.operations.accounts.own_keys import MAX_KEYS
 from mailcheck.operations.oauth.clients import OpenTo
 from tests.house import House, run
 from tests.table import rows

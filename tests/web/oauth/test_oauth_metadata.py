@@ -8,7 +8,7 @@ from mailcheck.assembly.doors.agents import build_tools
 from mailcheck.config.options import WebOptions
 from mailcheck.core.instants import DAY, HOUR, MINUTE
 from mailcheck.core.oauth.grants import ACCESS_LIFE, CODE_LIFE, MAX_STATE, REFRESH_LIFE
-from mailcheck.operations.accounts.manage_accounts import MAX_KEYS
+from mailcheck.operations.accounts.own_keys import MAX_KEYS
 from mailcheck.operations.oauth.clients import (
     DOCUMENTS_PER_ACCOUNT,
     MAX_REGISTERED,

@@ -14,7 +14,7 @@ from mailcheck.core.memory.client_limits import DAY_WINDOW
 from mailcheck.core.projects import Role
 from mailcheck.core.rights import SCOPE_TEXTS, Scope, make_rights
 from mailcheck.operations.accounts.authenticate import CheckBudget
-from mailcheck.operations.accounts.manage_accounts import MAX_KEY_NAME, KeyUse, KeyWish, OwnKeys
+from mailcheck.operations.accounts.own_keys import MAX_KEY_NAME, KeyUse, KeyWish, OwnKeys
 from mailcheck.web.dashboard.charts import draw_requests
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.snippets import KEY_PLACEHOLDER, write_snippets
