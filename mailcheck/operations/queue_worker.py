@@ -6,7 +6,7 @@ over when their leases end, or the daemon itself does after its restart.
 """
 
 from abc import abstractmethod
-from collections.abc import Coroutine, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Hashable, Sequence
 from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -17,8 +17,10 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from mailcheck.core.errors import ExpectedFailure
+from mailcheck.core.instants import Instant
 from mailcheck.core.memory.instruments import Tally
 from mailcheck.ports.clocks import ClockAndRandomness
+from mailcheck.ports.workers import Lease
 
 GRACE = 5.0
 """Seconds that a stopping daemon waits for cancelled jobs to end."""
@@ -40,13 +42,15 @@ class QueueWorker(Struct, Generic[Id, Job], eq=False, kw_only=True):
     """Claims waiting jobs and runs them while the daemon runs.
 
     Subclasses define ``jobs`` (their name in the log, such as "tests"), ``max_jobs`` (the maximum
-    number of concurrent jobs), and how jobs are claimed, processed and released.
+    number of concurrent jobs), ``lease`` (the duration of a lease, in milliseconds), and how jobs
+    are claimed, processed and released.
 
     :param holder: the name under which this daemon holds leases.
     """
 
     jobs: ClassVar[str]
     max_jobs: ClassVar[int]
+    lease: ClassVar[int]
     _log = Logger()
 
     holder: str
@@ -106,6 +110,24 @@ class QueueWorker(Struct, Generic[Id, Job], eq=False, kw_only=True):
         """Look for jobs without a hint, since hints may be lost and jobs may be postponed."""
         self.wake()
         await self._polling
+
+    def new_lease(self) -> Lease:
+        """Return a lease that begins now."""
+        return Lease(self.holder, Instant(self.clocks.now() + self.lease))
+
+    async def renew_leases(
+        self, renew: Callable[[Lease, tuple[Id, ...]], Awaitable[Collection[Id]]]
+    ) -> None:
+        """Renew the leases of running jobs, and cancel the jobs whose leases were lost.
+
+        :param renew: returns the ids of the jobs whose leases it has renewed.
+        """
+        job_ids = tuple(self._under_way)
+        held = await renew(self.new_lease(), job_ids) if job_ids else ()
+        for job_id in job_ids:
+            under_way = self._under_way.get(job_id)
+            if job_id not in held and under_way is not None:
+                under_way.cancel()
 
     def count(self) -> int:
         """Return the number of running jobs."""

@@ -12,7 +12,6 @@ from mailcheck.core.instants import SECOND, Instant
 from mailcheck.operations.concurrency import MailTraffic
 from mailcheck.operations.queue_worker import QueueWorker
 from mailcheck.ports.cluster import Notifications
-from mailcheck.ports.workers import Lease
 from mailcheck.store.deliverability_store import DeliverabilityStore
 
 Analyse = Callable[[ReceivedMail], Awaitable[StoredReport]]
@@ -47,6 +46,7 @@ class RunTestChecks(QueueWorker[DeliverabilityTestId, DeliverabilityTest], eq=Fa
 
     jobs = "tests"
     max_jobs = AT_ONCE
+    lease = LEASE
 
     store: DeliverabilityStore
     analyse: Analyse
@@ -56,21 +56,16 @@ class RunTestChecks(QueueWorker[DeliverabilityTestId, DeliverabilityTest], eq=Fa
 
     async def renew(self) -> None:
         """Renew the leases of running analyses, cancel those that were lost, and look for more."""
-        test_ids = tuple(self._under_way)
         try:
-            held = await self.store.renew(self._lease(), test_ids) if test_ids else frozenset()
+            await self.renew_leases(self.store.renew)
         except ExpectedFailure as failure:
             self._log.warn("leases could not be renewed: {reason}", reason=failure)
             return
-        for test_id in test_ids:
-            analysis = self._under_way.get(test_id)
-            if test_id not in held and analysis is not None:
-                analysis.cancel()
         self.wake()
 
     async def claim(self, limit: int) -> Sequence[DeliverabilityTest]:
         """Claim the tests that have waited longest, and announce those that were given up."""
-        found = await self.store.claim(self._lease(), self.clocks.now(), limit)
+        found = await self.store.claim(self.new_lease(), self.clocks.now(), limit)
         for test_id in found.given_up:
             self.notifications.publish(test_id)
         if found.given_up:
@@ -124,6 +119,3 @@ class RunTestChecks(QueueWorker[DeliverabilityTestId, DeliverabilityTest], eq=Fa
     async def _fail(self, test: DeliverabilityTest, reason: str, retry_at: Instant | None) -> None:
         await self.store.fail_attempt(test.id, self.holder, reason, retry_at)
         self.notifications.publish(test.id)
-
-    def _lease(self) -> Lease:
-        return Lease(self.holder, Instant(self.clocks.now() + LEASE))

@@ -86,6 +86,7 @@ class DeliverInbound(QueueWorker[InboundDeliveryId, InboundJob], eq=False):
 
     jobs = "mails for applications"
     max_jobs = AT_ONCE
+    lease = LEASE
 
     store: InboundStore
     sender: InboundSender
@@ -121,28 +122,19 @@ class DeliverInbound(QueueWorker[InboundDeliveryId, InboundJob], eq=False):
 
     async def renew(self) -> None:
         """Renew the leases of running attempts, cancel those that were lost, and look for more."""
-        delivery_ids = tuple(self._under_way)
         await self._learn_accounts()
         try:
-            held = (
-                await self.store.renew(self._lease(), delivery_ids)
-                if delivery_ids
-                else frozenset[InboundDeliveryId]()
-            )
+            await self.renew_leases(self.store.renew)
             has_pending = await self.store.has_pending()
         except ExpectedFailure as failure:
             self._log.warn("leases of mails could not be renewed: {reason}", reason=failure)
             return
-        for delivery_id in delivery_ids:
-            attempt = self._under_way.get(delivery_id)
-            if delivery_id not in held and attempt is not None:
-                attempt.cancel()
         if has_pending:
             self.wake()
 
     async def claim(self, limit: int) -> Sequence[InboundJob]:
         """Claim the deliveries that are due, and come back when the next one is."""
-        claimed = await self.store.claim(self._lease(), self.clocks.now(), limit)
+        claimed = await self.store.claim(self.new_lease(), self.clocks.now(), limit)
         self._forget_timer()
         if claimed.wait is not None and self._is_running:
             self._timer = self.clocks.clock.callLater(claimed.wait / SECOND, self.wake)
@@ -164,7 +156,7 @@ class DeliverInbound(QueueWorker[InboundDeliveryId, InboundJob], eq=False):
         of_account = list(self._owners.values()).count(route.account_id)
         if waits or is_busy or not self._is_running or of_account + len(deliveries) > OF_ACCOUNT:
             return None
-        return self._lease()
+        return self.new_lease()
 
     def take(self, job: InboundJob, stored: StoredInboundMail) -> None:
         """Make the first attempt of a delivery with a lease of `reserve`, without reading it."""
@@ -341,9 +333,6 @@ class DeliverInbound(QueueWorker[InboundDeliveryId, InboundJob], eq=False):
     async def _postpone(self, job: InboundJob, wait: int) -> None:
         due_at = Instant(self.clocks.now() + wait)
         await self.store.postpone(job.delivery.id, self.holder, due_at)
-
-    def _lease(self) -> Lease:
-        return Lease(self.holder, Instant(self.clocks.now() + LEASE))
 
     def _forget_timer(self) -> None:
         if self._timer is not None and self._timer.active():

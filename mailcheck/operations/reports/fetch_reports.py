@@ -168,6 +168,7 @@ class FetchReports(QueueWorker[str, ClaimedMailbox], eq=False):
 
     jobs = "mailboxes with reports"
     max_jobs = 4
+    lease = LEASE
 
     store: ReportMailboxStore
     open_mailbox: Callable[[ReportMailbox], MailboxOpener]

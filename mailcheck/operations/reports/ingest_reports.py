@@ -61,7 +61,7 @@ from mailcheck.operations.queue_worker import QueueWorker
 from mailcheck.operations.reports.receive_reports import ReportAddresses
 from mailcheck.operations.worker_calls import read_complaint_mail
 from mailcheck.ports.resolver import Resolver
-from mailcheck.ports.workers import Lease, Worker
+from mailcheck.ports.workers import Worker
 from mailcheck.store.domains.report_quotas import (
     MAX_ROWS_OF_ACCOUNT,
     Admission,
@@ -136,6 +136,7 @@ class IngestReports(QueueWorker[ReportId, WaitingReport], eq=False):
 
     jobs = "reports"
     max_jobs = 8
+    lease = LEASE
 
     store: ReportStore
     addresses: ReportAddresses
@@ -150,9 +151,8 @@ class IngestReports(QueueWorker[ReportId, WaitingReport], eq=False):
         """Claim the reports that have waited longest, of accounts without one under way."""
         claimed: dict[AccountId, WaitingReport] = {}
         while len(claimed) < limit:
-            now = self.clocks.now()
-            lease = Lease(self.holder, Instant(now + LEASE))
-            waiting = await self.store.claim(lease, now, {*self._accounts, *claimed})
+            others = {*self._accounts, *claimed}
+            waiting = await self.store.claim(self.new_lease(), self.clocks.now(), others)
             if waiting is None:
                 break
             claimed[waiting.account_id] = waiting

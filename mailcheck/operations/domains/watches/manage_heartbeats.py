@@ -29,7 +29,7 @@ from mailcheck.core.domains.watches import (
 from mailcheck.core.errors import AlertNotFound, InvalidParameter, WatchNotFound
 from mailcheck.core.identifiers import AccountId, new_short_id
 from mailcheck.core.instants import DAY, Instant
-from mailcheck.core.webhooks import Webhook, parse_alert_receivers
+from mailcheck.core.webhooks import Webhook
 from mailcheck.operations.domains.watches.manage_watches import (
     SHOWN_ALERTS,
     AlertReceivers,
@@ -114,7 +114,9 @@ class ManageHeartbeats(Struct, frozen=True, eq=False):
         """
         now = self.clocks.now()
         expected = replace(expected_of(self._checked(settings)), since=now)
-        ready, receivers = await self._ready(account_id, replace(settings, heartbeat=expected))
+        ready, receivers = await self.receivers.ready(
+            account_id, replace(settings, heartbeat=expected)
+        )
         watch = Watch(
             id=WatchId(new_short_id(self.clocks.random_bytes)),
             account_id=account_id,
@@ -150,7 +152,7 @@ class ManageHeartbeats(Struct, frozen=True, eq=False):
         is_resumed = before.is_paused and not chosen.is_paused
         if expected.schedule != known.schedule or is_resumed:
             chosen = replace(chosen, heartbeat=replace(expected, since=now))
-        ready, receivers = await self._ready(account_id, chosen)
+        ready, receivers = await self.receivers.ready(account_id, chosen)
         changed = await self.store.change(account_id, watch.id, ready, now, receivers)
         if changed is None:
             raise _missing()
@@ -263,16 +265,6 @@ class ManageHeartbeats(Struct, frozen=True, eq=False):
             )
             expected = replace(expected, signed_by=domain)
         return replace(settings, heartbeat=expected)
-
-    async def _ready(
-        self, account_id: AccountId, settings: WatchSettings
-    ) -> tuple[WatchSettings, tuple[Webhook, ...]]:
-        """Return the settings with the URLs of the receivers, and the receivers.
-
-        :raises InvalidParameter: a receiver is invalid or not allowed.
-        """
-        receivers = await self.receivers.read(account_id, settings.alert_to)
-        return replace(settings, alert_to=parse_alert_receivers(settings.alert_to)), receivers
 
 
 def _missing() -> WatchNotFound:

@@ -90,6 +90,13 @@ class AlertReceivers(Struct, frozen=True, eq=False):
                 self.rules.require_allowed(web_url_of(url), account_name)
         return tuple(self._new(account_id, url) for url in urls)
 
+    async def ready(
+        self, account_id: AccountId, settings: WatchSettings
+    ) -> tuple[WatchSettings, tuple[Webhook, ...]]:
+        """Return the settings with the URLs of their receivers, and the receivers; see `read`."""
+        receivers = await self.read(account_id, settings.alert_to)
+        return replace(settings, alert_to=parse_alert_receivers(settings.alert_to)), receivers
+
     async def made_of(
         self, account_id: AccountId, receivers: Sequence[Webhook]
     ) -> tuple[Webhook, ...]:
@@ -337,9 +344,7 @@ class ManageWatches(Struct, frozen=True, eq=False):
 
         :raises InvalidParameter: a setting is invalid.
         """
-        checked = self._checked(kind, settings)
-        receivers = await self.receivers.read(account_id, settings.alert_to)
-        return replace(checked, alert_to=parse_alert_receivers(settings.alert_to)), receivers
+        return await self.receivers.ready(account_id, self._checked(kind, settings))
 
     def _checked(self, kind: WatchKind, settings: WatchSettings) -> WatchSettings:
         """Return the normalised settings.

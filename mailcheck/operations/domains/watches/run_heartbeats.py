@@ -53,6 +53,7 @@ class RunHeartbeats(QueueWorker[WatchId, Watch], eq=False):
 
     jobs = "heartbeats"
     max_jobs = AT_ONCE
+    lease = LEASE
 
     store: HeartbeatStore
     score: ScoreBeat

@@ -50,6 +50,7 @@ class RunWatches(QueueWorker[WatchId, Watch], eq=False):
 
     jobs = "watches"
     max_jobs = AT_ONCE
+    lease = LEASE
 
     store: WatchStore
     facts: CollectFacts
