@@ -38,11 +38,9 @@ from mailcheck.checks.receiver_reports.plan import (
 )
 from mailcheck.checks.receiver_reports.senders import (
     Cause,
-    PackedRow,
     Sender,
     advise_owner,
     explain,
-    pack_rows,
 )
 from mailcheck.checks.receiver_reports.services import RecordUse, ServiceRecord
 from mailcheck.checks.receiver_reports.trust import Trust, judge_dmarc_request
@@ -55,7 +53,7 @@ from mailcheck.core.domains.receiver_reports import (
     SenderDecision,
 )
 from mailcheck.core.identifiers import AccountId
-from mailcheck.core.instants import DAY, Instant
+from mailcheck.core.instants import Instant
 from mailcheck.core.network_addresses import parse_ip_address
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.dns_evaluation import DnsEvaluator
@@ -66,6 +64,7 @@ from mailcheck.operations.reports.summarize_senders import (
     MOST_ADDRESSES,
     NAMING_DEADLINE,
     SummarizeSenders,
+    pack_sums,
 )
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.resolver import Resolver
@@ -163,11 +162,7 @@ class ReportedMail(Struct, frozen=True, eq=False):
     async def count(self, account_id: AccountId, domain: str, since: Instant) -> CountedMail:
         """Return the mail in the reports about a domain since a day."""
         found = await self.store.sums(account_id, ReportKind.DMARC, domain, since, MOST_ROWS)
-        rows: list[PackedRow] = [
-            (total.result, total.amount, total.reporter, total.first_day, total.last_day)
-            for total in found
-        ]
-        packed = pack_rows(rows)
+        packed = pack_sums(found)
         named = await self.senders.hosts_of(packed, account_id)
         mail = await self.worker.run(partial(count_mail, packed, named.hosts), account_id)
         return CountedMail(
@@ -193,7 +188,7 @@ class PlanPolicy(Struct, frozen=True, eq=False):
     async def plan(self, account_id: AccountId, domain: str, days: int) -> PolicyPlan:
         """Return the plan for a domain from the reports about the last days."""
         now = self.clocks.now()
-        since = Instant(now - now % DAY - days * DAY)
+        since = self.show.since(days)
         found = await self.reported.count(account_id, domain, since)
         mail, decisions, total = found.mail, found.decisions, found.messages
         coverage = await self.store.coverage(account_id, domain, since)

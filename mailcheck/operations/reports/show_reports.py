@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from mailcheck.checks.receiver_reports.aggregate import has_passed
 from mailcheck.checks.receiver_reports.complaints import FeedbackSums, PackedFeedback
 from mailcheck.checks.receiver_reports.overview import OverviewRequest, pack_counts
-from mailcheck.checks.receiver_reports.senders import pack_rows
 from mailcheck.checks.receiver_reports.tls import TlsSessions
 from mailcheck.core.domains.receiver_reports import (
     FEEDBACK,
@@ -26,7 +25,11 @@ from mailcheck.core.instants import DAY, Instant
 from mailcheck.operations.concurrency import delete_in_batches
 from mailcheck.operations.reports.decide_senders import DecideSenders
 from mailcheck.operations.reports.receive_reports import ReportAddresses
-from mailcheck.operations.reports.summarize_senders import ShownOverview, SummarizeSenders
+from mailcheck.operations.reports.summarize_senders import (
+    ShownOverview,
+    SummarizeSenders,
+    pack_sums,
+)
 from mailcheck.ports.clocks import Now
 from mailcheck.store.domains.report_quotas import Tally
 from mailcheck.store.domains.report_store import (
@@ -148,15 +151,11 @@ class ShowReports(Struct, frozen=True, eq=False):
         """Return a page of the senders that used a domain in the last days."""
         kind, since = ReportKind.DMARC, self.since(days)
         found = await self.store.sums(account_id, kind, domain, since, MOST_ROWS)
-        rows = [
-            (total.result, total.amount, total.reporter, total.first_day, total.last_day)
-            for total in found
-        ]
         # Passing rows are the last ones.
         is_silent = bool(found) and len(found) < MOST_ROWS and not has_passed(found[-1].result)
         request = OverviewRequest(
             domain,
-            pack_rows(rows),
+            pack_sums(found),
             policy=await self.store.policy(account_id, domain),
             decisions=await self.decisions.of_domain(account_id, domain),
             span=((page - 1) * limit, page * limit),

@@ -32,6 +32,7 @@ from mailcheck.checks.receiver_reports.senders import (
     advise,
     explain,
     find_addresses_to_resolve,
+    pack_rows,
 )
 from mailcheck.checks.receiver_reports.services import RecordUse, SendingService
 from mailcheck.checks.scoring.domain_outcome import policies_of, trees_of
@@ -50,6 +51,7 @@ from mailcheck.operations.verify_fixes import is_harmless
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.resolver import Resolver
 from mailcheck.ports.workers import Worker
+from mailcheck.store.domains.report_store import SumOfRows
 
 NAMING_DEADLINE = 4.0
 """Seconds for looking up host names. The page is shown without missing ones."""
@@ -105,6 +107,16 @@ class NamedHosts(Struct, frozen=True):
 
     hosts: Mapping[str, str]
     is_complete: bool
+
+
+def pack_sums(found: Iterable[SumOfRows]) -> bytes:
+    """Return sums of rows, packed for another process."""
+    return pack_rows(
+        [
+            (total.result, total.amount, total.reporter, total.first_day, total.last_day)
+            for total in found
+        ]
+    )
 
 
 class SummarizeSenders(Struct, frozen=True, eq=False):
