@@ -140,6 +140,7 @@ def build_accounts(runtime: Runtime) -> AccountParts:
         journal=runtime.clients,
         clocks=clocks,
         links=IdentityStore(engine),
+        digest_key=clocks.random_bytes(32),
         has_passwords=options.passwords,
     )
     names = NameRules(reserved_names(runtime.config))

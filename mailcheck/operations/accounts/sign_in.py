@@ -1,8 +1,9 @@
 """Signing in with name and password, dashboard sessions, and changing the password."""
 
 import hmac
+from functools import partial
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from mailcheck.core.accounts import Account, RequestLimits
 from mailcheck.core.audit import COMMAND_LINE, Action, Actor
@@ -172,34 +173,25 @@ class SignedIn(Struct, frozen=True):
     device: str
 
 
-class SignIn:
-    """The operations of accounts that have a password."""
+class SignIn(Struct, frozen=True, eq=False):
+    """The operations of accounts that have a password.
 
-    def __init__(
-        self,
-        store: PasswordStore,
-        hasher: PasswordHasher,
-        sessions: DashboardSessions,
-        audit: Audit,
-        attempts: Attempts,
-        journal: AccessJournal,
-        clocks: ClockAndRandomness,
-        links: IdentityStore,
-        *,
-        has_passwords: bool = True,
-    ) -> None:
-        self.has_passwords = has_passwords
-        self._links = links
-        self._store = store
-        self._hasher = hasher
-        self._sessions = sessions
-        self._audit = audit
-        self._attempts = attempts
-        self._now = clocks.now
-        self._journal = journal
-        self._random_bytes = clocks.random_bytes
-        self._digest_key = clocks.random_bytes(32)
-        self._verified: Recent[bytes, bool] = Recent(KNOWN_PASSWORDS, KNOWN_FOR)
+    :param digest_key: a random secret of the process, for digests of verified passwords.
+    """
+
+    store: PasswordStore
+    hasher: PasswordHasher
+    sessions: DashboardSessions
+    audit: Audit
+    attempts: Attempts
+    journal: AccessJournal
+    clocks: ClockAndRandomness
+    links: IdentityStore
+    digest_key: bytes
+    has_passwords: bool = True
+    _verified: Recent[bytes, bool] = field(
+        default_factory=partial(Recent, KNOWN_PASSWORDS, KNOWN_FOR)
+    )
 
     async def sign_in(self, name: str, password: str, client: str, device: str = "") -> SignedIn:
         """Open a session if the password is right. ``client`` is the address of the browser.
@@ -216,7 +208,7 @@ class SignIn:
         try:
             account = await self.verify(name, password, client, device)
         except (SignInFailed, LimitExceeded, AccountDisabled) as failure:
-            self._journal.note_failed_access("sign-in", client, str(failure))
+            self.journal.note_failed_access("sign-in", client, str(failure))
             raise
         return await self.open(account, client)
 
@@ -236,7 +228,7 @@ class SignIn:
 
     async def needs_passkey(self, account: Account) -> bool:
         """Return whether the password of an account alone does not sign in."""
-        kept = await self._store.find_password(account.name)
+        kept = await self.store.find_password(account.name)
         return kept is not None and kept.needs_passkey
 
     async def count_failed_key(self, client: str) -> None:
@@ -244,7 +236,7 @@ class SignIn:
 
         :raises LimitExceeded: too many attempts from this address.
         """
-        await self._attempts.count(key_of("sign-in from", client), PER_ADDRESS, TOO_MANY)
+        await self.attempts.count(key_of("sign-in from", client), PER_ADDRESS, TOO_MANY)
 
     async def create_link(self, account: Account, by: Actor = COMMAND_LINE) -> str:
         """Return the code of a link that signs in to an account once, within `LINK_MINUTES`.
@@ -256,10 +248,10 @@ class SignIn:
             raise InvalidParameter("name", f"{account.name!r} is a project: its members sign in")
         if account.disabled_at is not None:
             raise AccountDisabled(f"the account {account.name!r} is disabled: enable it first")
-        code, now = new_session_secret(self._random_bytes), self._now()
+        code, now = new_session_secret(self.clocks.random_bytes), self.clocks.now()
         expires_at = Instant(now + LINK_MINUTES * MINUTE)
-        with self._audit.noting(Action.SIGN_IN_LINK_CREATED, account.id, by) as entry:
-            await self._links.add_link(digest_secret(code), account.id, expires_at, entry)
+        with self.audit.noting(Action.SIGN_IN_LINK_CREATED, account.id, by) as entry:
+            await self.links.add_link(digest_secret(code), account.id, expires_at, entry)
         return code
 
     async def follow_link(self, code: str, client: str) -> SignedIn:
@@ -269,10 +261,10 @@ class SignIn:
         :raises AccountDisabled: the account is disabled.
         :raises LimitExceeded: too many attempts from this address.
         """
-        await self._attempts.count(key_of("sign-in from", client), PER_ADDRESS, TOO_MANY)
-        account = await self._links.use_link(digest_secret(code), self._now())
+        await self.attempts.count(key_of("sign-in from", client), PER_ADDRESS, TOO_MANY)
+        account = await self.links.use_link(digest_secret(code), self.clocks.now())
         if account is None:
-            self._journal.note_failed_access("sign-in", client, "invalid sign-in link")
+            self.journal.note_failed_access("sign-in", client, "invalid sign-in link")
             raise SignInFailed("this link was used before, or has expired: ask for a new one")
         account.require_enabled()
         return await self.open(account, client)
@@ -280,9 +272,9 @@ class SignIn:
     async def open(self, account: Account, client: str, *, is_company: bool = False) -> SignedIn:
         """Open a session for an authenticated account. ``client`` is as in `sign_in`."""
         written = await self._hash_of(account)
-        device = new_device_secret(written, self._random_bytes) if written else ""
+        device = new_device_secret(written, self.clocks.random_bytes) if written else ""
         by = Actor(account.name, client)
-        secret = await self._sessions.open(account.id, by, is_company=is_company)
+        secret = await self.sessions.open(account.id, by, is_company=is_company)
         return SignedIn(account, secret, device)
 
     async def require_password(self, account: Account, password: str) -> None:
@@ -291,9 +283,9 @@ class SignIn:
         :raises SignInFailed: it is wrong.
         :raises LimitExceeded: too many attempts.
         """
-        await self._attempts.count(key_of("password of", account.id), PER_DEVICE, TOO_MANY)
+        await self.attempts.count(key_of("password of", account.id), PER_DEVICE, TOO_MANY)
         written = await self._hash_of(account)
-        if not await self._hasher.matches(password, written, account.id):
+        if not await self.hasher.matches(password, written, account.id):
             raise SignInFailed("the current password is wrong")
 
     async def change_password(self, account: Account, old: str, new: str, client: str) -> SignedIn:
@@ -316,17 +308,17 @@ class SignIn:
         if account.is_project:
             raise InvalidParameter("name", f"{account.name!r} is a project: its members sign in")
         require_strong(new, account.name)
-        written = await self._hasher.write(new, account.id)
-        with self._audit.noting(Action.PASSWORD_CHANGED, account.id, by) as entry:
-            await self._store.set_password(account.id, written, entry)
+        written = await self.hasher.write(new, account.id)
+        with self.audit.noting(Action.PASSWORD_CHANGED, account.id, by) as entry:
+            await self.store.set_password(account.id, written, entry)
 
     async def set_first_password(
         self, account: Account, new: str, by: Actor = COMMAND_LINE
     ) -> bool:
         """Set a generated password (`new_password`). Return whether the account had none."""
-        written = await self._hasher.write_random(new)
-        with self._audit.noting(Action.PASSWORD_CHANGED, account.id, by, "the first one") as entry:
-            return await self._store.set_first_password(account.id, written, entry)
+        written = await self.hasher.write_random(new)
+        with self.audit.noting(Action.PASSWORD_CHANGED, account.id, by, "the first one") as entry:
+            return await self.store.set_first_password(account.id, written, entry)
 
     async def has_password(self, account: Account) -> bool:
         """Return whether an account has a password."""
@@ -334,17 +326,17 @@ class SignIn:
 
     async def is_password(self, account: Account, password: str) -> bool:
         """Return whether this is the password of an account, without counting an attempt."""
-        return await self._hasher.matches(password, await self._hash_of(account))
+        return await self.hasher.matches(password, await self._hash_of(account))
 
     async def _hash_of(self, account: Account) -> str | None:
-        kept = await self._store.find_password(account.name)
+        kept = await self.store.find_password(account.name)
         return kept.password_hash if kept else None
 
     async def _count(self, name: str, client: str, device: str) -> None:
-        kept = await self._store.find_password(name) if device else None
+        kept = await self.store.find_password(name) if device else None
         if kept and kept.password_hash and is_device_secret(device, kept.password_hash):
             digest = digest_secret(device).hex()
-            await self._attempts.count(key_of("sign-in by device", digest), PER_DEVICE, TOO_MANY)
+            await self.attempts.count(key_of("sign-in by device", digest), PER_DEVICE, TOO_MANY)
             return
         folded = name.casefold()
         for counted, limits in (
@@ -352,17 +344,17 @@ class SignIn:
             (key_of("sign-in as and from", folded, client), PER_NAME_AND_ADDRESS),
             (key_of("sign-in as", folded), PER_NAME),
         ):
-            await self._attempts.count(counted, limits, TOO_MANY)
+            await self.attempts.count(counted, limits, TOO_MANY)
 
     async def _prove(self, name: str, password: str, client: str) -> Account:
-        kept = await self._store.find_password(name) if name else None
+        kept = await self.store.find_password(name) if name else None
         written = kept.password_hash if kept else None
-        is_right = await self._hasher.matches(password, written, client)
+        is_right = await self.hasher.matches(password, written, client)
         if kept is None or written is None or not is_right:
             raise SignInFailed("no account has this name and password")
-        if self._hasher.is_outdated(written):
-            renewed = await self._hasher.write(password, client)
-            await self._store.renew_hash(kept.account.id, written, renewed)
+        if self.hasher.is_outdated(written):
+            renewed = await self.hasher.write(password, client)
+            await self.store.renew_hash(kept.account.id, written, renewed)
             written = renewed
         self.note_verified(written, password)
         return kept.account
@@ -370,12 +362,12 @@ class SignIn:
     def has_verified(self, password_hash: str | None, password: str) -> bool:
         """Return whether a password was verified before, on a page or by a program."""
         digest = self._digest(password_hash or "", password)
-        return bool(password_hash and self._verified.get(digest, self._now()))
+        return bool(password_hash and self._verified.get(digest, self.clocks.now()))
 
     def note_verified(self, password_hash: str, password: str) -> None:
         """Record a use of a verified password."""
-        self._verified.put(self._digest(password_hash, password), True, self._now())
+        self._verified.put(self._digest(password_hash, password), True, self.clocks.now())
 
     def _digest(self, password_hash: str, password: str) -> bytes:
         text = f"{password_hash}\0{password}".encode("utf-8", "surrogatepass")
-        return hmac.digest(self._digest_key, text, "sha256")
+        return hmac.digest(self.digest_key, text, "sha256")
