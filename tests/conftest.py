@@ -23,6 +23,10 @@ from mailcheck.operations.worker_calls import derive_content
 
 patch_dkimpy()
 
+# With this package, each process that imports jsonschema compiles 39 grammars of formats that no
+# schema here has, for more than a second.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+
 # Pytest reads Twisted's version before each test, and each `House` reads that of mailcheck. Without
 # a cache, each call parses a file of some kilobytes.
 pytest.MonkeyPatch().setattr(importlib.metadata, "version", cache(importlib.metadata.version))
@@ -115,11 +119,12 @@ def pytest_collection_finish() -> None:
     """Initialize what each process caches, then exclude the modules from garbage collection.
 
     If an untraced test were the first to use a cache, coverage would not record the lines that fill
-    it.
+    it. Each test ends with a collection, so nearly all others would be for nothing.
     """
     if sys.gettrace() is not None:
         derive_content(FIRST_MAIL)
         import_module("mailcheck.checks.spf.pyspf_query")
+    gc.set_threshold(100_000)
     collect_garbage()
 
 

@@ -41,7 +41,7 @@ def count_steps(call: Callable[[], object]) -> int:
 
 
 def assert_linear(
-    read: Callable[[Input], object], piece: Input, before: Input, octets: int = 4_096
+    read: Callable[[Input], object], piece: Input, before: Input, octets: int = 2_048
 ) -> None:
     """Fail if more input takes more work than in proportion.
 

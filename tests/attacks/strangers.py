@@ -10,6 +10,7 @@ import re
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 from msgspec import structs
@@ -401,7 +402,7 @@ class Target:
         if path.startswith("/tls-reports"):
             self._post_report()
             return
-        self.browser.open("/keys")
+        self.browser.open("/nothing")  # the smallest page with the token of forms
         form = {"domain": DOMAIN, "url": f"https://{DOMAIN}/{self._calls}", "tag": "x"}
         form |= {"watch": DOMAIN, "address": f"a{self._calls}@{DOMAIN}"}
         form |= {"password": "correct horse", "name": f"mallory {self._calls}"}
@@ -590,16 +591,17 @@ class Target:
 
     def _rows(self) -> int:
         """Return the number of rows of all tables."""
-        connection = self.house.sqlite.connection
-        tables = connection.execute(
-            "SELECT name FROM sqlite_schema WHERE type = 'table'"
-        ).fetchall()
-        total = 0
-        for (name,) in tables:
-            if not name.startswith("sqlite_") and name != "schema_version":
-                ((number,),) = connection.execute(f'SELECT COUNT(*) FROM "{name}"').fetchall()
-                total += number
-        return total
+        ((total,),) = self.house.sqlite.connection.execute(self._count).fetchall()
+        return int(total)
+
+    @cached_property
+    def _count(self) -> str:
+        """The statement that counts the rows of all tables."""
+        tables = self.house.sqlite.connection.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name != 'schema_version' "
+            "AND name NOT LIKE 'sqlite!_%' ESCAPE '!'"
+        )
+        return "SELECT " + " + ".join(f'(SELECT COUNT(*) FROM "{name}")' for (name,) in tables)
 
     def _size(self) -> int:
         """Return the size of the database in octets."""

@@ -11,6 +11,7 @@ from mailcheck.web.mcp.tools import Tool
 from mailcheck.web.site.application import Route
 from mailcheck.web.site.costs import Cost
 from tests.attacks.strangers import Target, declared_costs
+from tests.table import rows
 
 pytestmark = [pytest.mark.attack, pytest.mark.untraced]
 
@@ -62,25 +63,25 @@ def test_everything_that_can_be_reached_is_declared(target: Target) -> None:
     assert set(target.others()) == set(OTHER_COSTS)
 
 
-@pytest.mark.parametrize("kind", [Route, Page, Tool])
+@rows(Route, Page, Tool)
 def test_nothing_is_made_without_its_cost(kind: type[Struct]) -> None:
     """A route, page or tool without a declared cost cannot be created."""
     assert "cost" in {one.name for one in structs.fields(kind) if one.required}
 
 
-@pytest.mark.parametrize("entry", ENTRIES)
+@rows(*ENTRIES)
 def test_hostile_calls_cost_what_is_declared(target: Target, entry: str) -> None:
     """A call with an account costs no more rows, octets, queries and work than declared."""
     assert attacked(target, entry, 1) == []
 
 
-@pytest.mark.parametrize("entry", OVER_HTTP)
+@rows(*OVER_HTTP)
 def test_calls_without_an_account_cost_nothing(target: Target, entry: str) -> None:
     """An HTTP call without key and session causes no row, query or work, except at `DOORS`."""
     assert attacked_by_nobody(target, entry, 1) == []
 
 
-@pytest.mark.parametrize("entry", [one for one in ENTRIES if one.startswith("open ")])
+@rows(*(one for one in ENTRIES if one.startswith("open ")))
 def test_the_open_listener_rejects_public_clients(target: Target, entry: str) -> None:
     """Without a password, each of its routes answers 403 to a public address, at no cost."""
     statuses: list[int] = []

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -31,6 +32,9 @@ EVENTS = "text/event-stream"
 NO_EXTENSIONS: Mapping[Extension, Any] = {}
 APPS: Mapping[Extension, Any] = {Extension.UI: {"mimeTypes": [APP_TYPE]}}
 TASKS: Mapping[Extension, Any] = {Extension.TASKS: {}}
+
+
+_schema = cache(schema_of)
 
 
 class BrokenProtocol(AssertionError):
@@ -243,7 +247,7 @@ class Agent:
         named = {name.rstrip("_"): value for name, value in arguments.items()}
         result = self.call(tool, named).result
         assert result["isError"] is False, result["content"]
-        judge_output(self.tools()[tool], result)
+        judge_output(self.known_tools[tool], result)
         return result["structuredContent"]
 
     def fail(self, tool: str, **arguments: Any) -> str:
@@ -253,11 +257,16 @@ class Agent:
 
     def tools(self) -> dict[str, Any]:
         """Return the tools by name, each with the whole schema of its results."""
-        schemas = {tool.name: schema_of(tool.output) for tool in build_tools(self.house.assembly)}
+        schemas = {tool.name: _schema(tool.output) for tool in build_tools(self.house.assembly)}
         return {
             tool["name"]: {**tool, "wholeSchema": schemas[tool["name"]]}
             for tool in self.request("tools/list").result["tools"]
         }
+
+    @cached_property
+    def known_tools(self) -> dict[str, Any]:
+        """The tools as they were at the first use of one."""
+        return self.tools()
 
 
 def failure_of(reply: Reply) -> str:
