@@ -107,7 +107,8 @@ def evaluate_caa(domain: str, answers: Answers) -> CaaVerdict:
             target = alias_target(answer)
             findings = (publish_at_target(finding, name, target) for finding in _judge(name, found))
             return CaaVerdict(domain, Presence.FOUND, name, found, tuple(findings))
-    return CaaVerdict(domain, Presence.ABSENT, None, (), (_absent(domain),))
+    absent = make_finding("caa.absent", domain=domain)
+    return CaaVerdict(domain, Presence.ABSENT, None, (), (absent,))
 
 
 def _read(answer: DnsAnswer) -> tuple[CaaProperty, ...]:
@@ -220,10 +221,6 @@ def _judge_issuers(name: str, tag: str, same: Sequence[CaaProperty]) -> Iterator
         yield make_finding("caa.mail-forbidden", name=name)
     elif denials and tag == ISSUE_MARK:
         yield make_finding("caa.marks-forbidden", name=name)
-
-
-def _absent(domain: str) -> Finding:
-    return make_finding("caa.absent", domain=domain)
 
 
 def _rewrite(name: str, one: CaaProperty, flags: int, tag: str) -> RecordToPublish:

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from enum import Enum
 
+from dns.rdata import Rdata
 from dns.rdtypes.ANY.TLSA import TLSA
 from msgspec import Struct
 
-from mailcheck.checks.dns_answers import Answers, DnsAnswer, Presence, look_up, presence_of
+from mailcheck.checks.dns_answers import Answers, Presence, look_up, presence_of
 from mailcheck.checks.findings import Finding
 from mailcheck.checks.findings_table import make_finding, undetermined
 from mailcheck.checks.hosts.mx import MxVerdict
@@ -42,15 +43,12 @@ def evaluate_dnssec(domain: str, answers: Answers, *, is_validating: bool) -> Dn
         return DnssecVerdict(domain, DnssecStatus.UNDETERMINED, (silence,))
     if answer.is_authenticated:
         return DnssecVerdict(domain, DnssecStatus.SIGNED, ())
-    return DnssecVerdict(domain, DnssecStatus.UNSIGNED, (_unsigned(domain),))
+    unsigned = make_finding("dnssec.unsigned", domain=domain)
+    return DnssecVerdict(domain, DnssecStatus.UNSIGNED, (unsigned,))
 
 
 def _no_validator() -> Finding:
     return make_finding("dnssec.undetermined", case="no_validator")
-
-
-def _unsigned(domain: str) -> Finding:
-    return make_finding("dnssec.unsigned", domain=domain)
 
 
 MAX_HOSTS = 4  # the same number of hosts is probed for STARTTLS
@@ -105,20 +103,15 @@ def _read(exchange: str, answers: Answers, is_validating: bool) -> HostTlsa:
         record_name=name,
         presence=presence,
         records=tuple(record.to_text() for record in answer.records),
-        usable_count=sum(_is_usable(record) for record in _tlsa(answer)),
+        usable_count=sum(map(_is_usable, answer.records)),
         is_secure=answer.is_authenticated if is_known else None,
     )
 
 
-def _tlsa(answer: DnsAnswer) -> Iterator[TLSA]:
-    for record in answer.records:
-        if isinstance(record, TLSA):
-            yield record
-
-
-def _is_usable(record: TLSA) -> bool:
+def _is_usable(record: Rdata) -> bool:
     return (
-        record.usage in USABLE_USAGES
+        isinstance(record, TLSA)
+        and record.usage in USABLE_USAGES
         and record.selector in USABLE_SELECTORS
         and record.mtype in USABLE_MATCHING_TYPES
     )

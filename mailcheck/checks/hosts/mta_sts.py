@@ -195,7 +195,8 @@ def evaluate_mta_sts_record(domain: str, answers: Answers) -> MtaStsRecord:
         record = RecordToPublish(PREFIX + domain, "TXT", text)
         finding = make_finding("mta-sts.several", proposed=record, domain=domain)
     elif _ID.fullmatch(parse_tag_list(text).get("id") or "") is None:
-        finding = _bad_id(domain, text)
+        record = RecordToPublish(PREFIX + domain, "TXT", _with_id(text))
+        finding = make_finding("mta-sts.syntax", proposed=record, domain=domain, max_id=MAX_ID)
     if finding is None:
         return MtaStsRecord(domain, Presence.FOUND, text, ())
     finding = publish_at_target(finding, PREFIX + domain, alias_target(answer))
@@ -228,7 +229,11 @@ def _check_policy(domain: str, policy: MtaStsPolicy, mx: MxVerdict) -> Iterator[
         )
         return
     if policy.mode is not PolicyMode.NONE:
-        yield from _check_ip_addresses(domain, policy)
+        for pattern in policy.mx_patterns:
+            if parse_ip_address(pattern) is not None:
+                yield make_finding(
+                    "mta-sts.ip-address", domain=domain, pattern=pattern, url=policy_url(domain)
+                )
         for host in mx.hosts:
             if not policy.covers(host.exchange):
                 yield _uncovered(domain, host.exchange, policy)
@@ -236,14 +241,6 @@ def _check_policy(domain: str, policy: MtaStsPolicy, mx: MxVerdict) -> Iterator[
         yield make_finding("mta-sts.testing", domain=domain)
     if policy.max_age is not None and policy.max_age < SHORT_MAX_AGE:
         yield make_finding("mta-sts.short-age", max_age=policy.max_age, short_max_age=SHORT_MAX_AGE)
-
-
-def _check_ip_addresses(domain: str, policy: MtaStsPolicy) -> Iterator[Finding]:
-    for pattern in policy.mx_patterns:
-        if parse_ip_address(pattern) is not None:
-            yield make_finding(
-                "mta-sts.ip-address", domain=domain, pattern=pattern, url=policy_url(domain)
-            )
 
 
 def policy_url(domain: str) -> str:
@@ -303,15 +300,6 @@ def _with_id(text: str) -> str:
     tags = dict(find_tags(without_look_alikes(text[:MAX_REPAIRED]), ("v", "id")))
     identifier = re.sub(r"[^A-Za-z0-9]", "", tags.get("id", ""))[:MAX_ID]
     return f"v={VERSION}; id={identifier or 1};"
-
-
-def _bad_id(domain: str, text: str) -> Finding:
-    return make_finding(
-        "mta-sts.syntax",
-        proposed=RecordToPublish(PREFIX + domain, "TXT", _with_id(text)),
-        domain=domain,
-        max_id=MAX_ID,
-    )
 
 
 def _not_fetched(domain: str, outcome: FetchOutcome) -> Finding:

@@ -99,37 +99,6 @@ class MxVerdict(Struct, frozen=True):
         return self.implicit_host is not None and bool(self.implicit_host.addresses)
 
 
-def _describe_missing_domain(domain: str) -> Finding:
-    """Return a finding that the name does not exist."""
-    return make_finding("mx.no-such-domain", domain=domain)
-
-
-def _describe_missing_mx(domain: str) -> Finding:
-    """Return a finding that mail for the domain cannot be delivered."""
-    return make_finding(
-        "mx.absent", proposed=RecordToPublish(domain, "MX", f"10 mail.{domain}."), domain=domain
-    )
-
-
-def _describe_implicit_mx(domain: str) -> Finding:
-    """Return a finding that mail goes to the domain's own address."""
-    return make_finding(
-        "mx.implicit", proposed=RecordToPublish(domain, "MX", f"10 {domain}."), domain=domain
-    )
-
-
-def _describe_null_mx(domain: str) -> Finding:
-    """Return a finding that the domain declares to receive no mail."""
-    return make_finding("mx.null", domain=domain)
-
-
-def _describe_mixed_null_mx(domain: str, host: MailHost, nulls: Sequence[str]) -> Finding:
-    """Return a finding that the null MX contradicts the other records."""
-    return make_finding(
-        "mx.null-among-others", proposed=_record(domain, host), replaced=tuple(nulls), domain=domain
-    )
-
-
 def _record(domain: str, host: MailHost) -> RecordToPublish:
     return RecordToPublish(domain, "MX", _value(host))
 
@@ -137,11 +106,6 @@ def _record(domain: str, host: MailHost) -> RecordToPublish:
 def _value(host: MailHost) -> str:
     """Return the value of the MX record."""
     return f"{host.preference} {host.exchange}."
-
-
-def _describe_too_many_hosts(domain: str, count: int, limit: int) -> Finding:
-    """Return a finding that the other hosts were not checked."""
-    return make_finding("mx.too-many", domain=domain, count=count, limit=limit)
 
 
 def _describe_host(domain: str, host: MailHost, hosts: Sequence[MailHost]) -> Finding:
@@ -156,11 +120,14 @@ def _describe_host(domain: str, host: MailHost, hosts: Sequence[MailHost]) -> Fi
                 host, _describe_host_without_address(host, severity), domain, other
             )
         case HostProblem.NOT_PUBLIC:
-            return _propose_other_host(host, _describe_private_host(host, severity), domain, other)
+            private = make_finding(
+                "mx.not-public", severity=severity, exchange=host.exchange, host=_join(host)
+            )
+            return _propose_other_host(host, private, domain, other)
         case HostProblem.ADDRESS_LITERAL:
             return _describe_address_literal(domain, host, severity)
         case HostProblem.PARTLY_PUBLIC:
-            return _describe_partly_public_host(host)
+            return make_finding("mx.partly-public", exchange=host.exchange, host=_join(host))
         case HostProblem.ALIAS:
             return _describe_alias(domain, host)
         case _:
@@ -192,12 +159,6 @@ def _describe_appended_zone(domain: str, host: MailHost, severity: Severity) -> 
     )
 
 
-def _describe_private_host(host: MailHost, severity: Severity) -> Finding:
-    return make_finding(
-        "mx.not-public", severity=severity, exchange=host.exchange, host=_join(host)
-    )
-
-
 def _describe_address_literal(domain: str, host: MailHost, severity: Severity) -> Finding:
     return make_finding(
         "mx.address-literal",
@@ -207,10 +168,6 @@ def _describe_address_literal(domain: str, host: MailHost, severity: Severity) -
         exchange=host.exchange,
         domain=domain,
     )
-
-
-def _describe_partly_public_host(host: MailHost) -> Finding:
-    return make_finding("mx.partly-public", exchange=host.exchange, host=_join(host))
 
 
 def _describe_alias(domain: str, host: MailHost) -> Finding:
@@ -322,22 +279,27 @@ def _find_findings(
     if not status.is_determined:
         return [undetermined("mx.undetermined", [domain])]
     if nulls and hosts:
-        return [_describe_mixed_null_mx(domain, hosts[0], nulls)]
+        record, replaced = _record(domain, hosts[0]), tuple(nulls)
+        return [
+            make_finding("mx.null-among-others", proposed=record, replaced=replaced, domain=domain)
+        ]
     if nulls:
-        return [_describe_null_mx(domain)]
+        return [make_finding("mx.null", domain=domain)]
     if not hosts:
         return [_describe_absence(domain, status, own)]
     found = [_describe_host(domain, host, hosts) for host in hosts if host.problem is not None]
     if len(hosts) > MAX_HOSTS:
-        found.append(_describe_too_many_hosts(domain, len(hosts), MAX_HOSTS))
+        found.append(make_finding("mx.too-many", domain=domain, count=len(hosts), limit=MAX_HOSTS))
     return found
 
 
 def _describe_absence(domain: str, status: DnsStatus, own: HostAddresses) -> Finding:
     if own.presence is Presence.FOUND:
-        return _describe_implicit_mx(domain)
+        record = RecordToPublish(domain, "MX", f"10 {domain}.")
+        return make_finding("mx.implicit", proposed=record, domain=domain)
     if own.presence is Presence.UNDETERMINED:
         return undetermined("mx.undetermined", [domain])
     if status is DnsStatus.NXDOMAIN:
-        return _describe_missing_domain(domain)
-    return _describe_missing_mx(domain)
+        return make_finding("mx.no-such-domain", domain=domain)
+    record = RecordToPublish(domain, "MX", f"10 mail.{domain}.")
+    return make_finding("mx.absent", proposed=record, domain=domain)

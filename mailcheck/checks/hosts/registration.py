@@ -65,7 +65,8 @@ def read_registration(name: str, document: object, now: Instant) -> Registration
         return undetermined_registration(name, "the registry publishes no registration date")
     registered_at = max(moments)
     age_days = (now - registered_at) // DAY
-    findings = (_describe_young_domain(name, age_days),) if age_days < YOUNG_DAYS else ()
+    young = make_finding("registration.young", name=name, days=count_of(age_days, "day"))
+    findings = (young,) if age_days < YOUNG_DAYS else ()
     return RegistrationVerdict(name, Presence.FOUND, registered_at, age_days, findings)
 
 
@@ -100,12 +101,8 @@ def _registrations(document: object) -> list[Instant]:
     events = document.get("events") if isinstance(document, Mapping) else None
     if not isinstance(events, list):
         return []
-    moments = []
-    for event in events[:MAX_EVENTS]:
-        moment = _read_event(event)
-        if moment is not None:
-            moments.append(moment)
-    return moments
+    moments = map(_read_event, events[:MAX_EVENTS])
+    return [moment for moment in moments if moment is not None]
 
 
 def _read_event(event: Any) -> Instant | None:
@@ -171,7 +168,3 @@ def _day_and_month(parts: Mapping[str, str]) -> tuple[int, int]:
             return first, second
         return (second, first) if second > 12 else (0, 0)
     return int(parts["day"]), int(parts["month"])
-
-
-def _describe_young_domain(name: str, age_days: int) -> Finding:
-    return make_finding("registration.young", name=name, days=count_of(age_days, "day"))

@@ -4,7 +4,7 @@ Google requires a PTR record whose name resolves to the address.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -152,41 +152,28 @@ def _find(verdict: ReverseDnsVerdict, host_name: str, silent: list[str]) -> Iter
     if verdict.presence is Presence.UNDETERMINED:
         yield undetermined("rdns.undetermined", [reverse_name(address)])
     elif verdict.presence is Presence.ABSENT:
-        yield _absent(address, host_name)
+        yield make_finding("rdns.absent", proposed=_pointer(address, host_name), address=address)
     elif verdict.is_confirmed is None:
         yield undetermined("rdns.undetermined", silent)
     elif not verdict.is_confirmed:
-        yield _unconfirmed(address, verdict.ptr_names, host_name)
+        names = verdict.ptr_names
+        yield make_finding(
+            "rdns.unconfirmed",
+            proposed=None if host_name in names else _pointer(address, host_name),
+            address=address,
+            name=names[0],
+            wanted=host_name or "the name of your mail server",
+        )
     elif verdict.is_generic:
-        yield _generic(address, verdict.validated_names[0], host_name)
+        yield make_finding(
+            "rdns.generic",
+            proposed=None if is_generic_name(host_name, address) else _pointer(address, host_name),
+            name=verdict.validated_names[0],
+            address=address,
+        )
 
 
 def _pointer(address: IpAddress, host_name: str) -> RecordToPublish | None:
     if not host_name:
         return None
     return RecordToPublish(reverse_name(address), "PTR", f"{host_name}.")
-
-
-def _absent(address: IpAddress, host_name: str) -> Finding:
-    return make_finding("rdns.absent", proposed=_pointer(address, host_name), address=address)
-
-
-def _unconfirmed(address: IpAddress, names: Sequence[str], host_name: str) -> Finding:
-    name = names[0]
-    wanted = host_name or "the name of your mail server"
-    return make_finding(
-        "rdns.unconfirmed",
-        proposed=None if host_name in names else _pointer(address, host_name),
-        address=address,
-        name=name,
-        wanted=wanted,
-    )
-
-
-def _generic(address: IpAddress, name: str, host_name: str) -> Finding:
-    return make_finding(
-        "rdns.generic",
-        proposed=None if is_generic_name(host_name, address) else _pointer(address, host_name),
-        name=name,
-        address=address,
-    )

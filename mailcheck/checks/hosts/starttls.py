@@ -127,6 +127,15 @@ def _grade(probe: StarttlsProbe) -> StarttlsGrade:
     return StarttlsGrade.VERIFIED if probe.is_verified else StarttlsGrade.UNVERIFIED
 
 
+UNDETERMINED: Mapping[ProbeOutcome, str] = {
+    ProbeOutcome.REJECTED: "rejects connections of this service",
+    ProbeOutcome.NO_SMTP: "did not answer like a mail server",
+    ProbeOutcome.UNREACHABLE: "could not be reached on port 25 from here",
+    ProbeOutcome.NOT_PROBED: "was not probed",
+}
+"""What a host did whose encryption could not be determined."""
+
+
 def _find(probe: StarttlsProbe, grade: StarttlsGrade) -> Finding | None:
     host = probe.exchange
     match grade:
@@ -137,30 +146,12 @@ def _find(probe: StarttlsProbe, grade: StarttlsGrade) -> Finding | None:
         case StarttlsGrade.OUTDATED:
             return make_finding("starttls.outdated", host=host, tls_version=probe.tls_version)
         case StarttlsGrade.UNVERIFIED:
-            return _unverified(probe)
+            problem = "is not from a known authority, or it has expired"
+            if probe.is_certificate_trusted:
+                problem = "is for another name"
+            return make_finding("starttls.unverified", exchange=host, problem=problem)
         case StarttlsGrade.UNDETERMINED:
-            return _unknown(probe)
+            reason = UNDETERMINED[probe.outcome]
+            return make_finding("starttls.undetermined", exchange=host, reason=reason)
         case _:
             return None
-
-
-def _unverified(probe: StarttlsProbe) -> Finding:
-    problem = "is not from a known authority, or it has expired"
-    if probe.is_certificate_trusted:
-        problem = "is for another name"
-    return make_finding("starttls.unverified", exchange=probe.exchange, problem=problem)
-
-
-UNDETERMINED: Mapping[ProbeOutcome, str] = {
-    ProbeOutcome.REJECTED: "rejects connections of this service",
-    ProbeOutcome.NO_SMTP: "did not answer like a mail server",
-    ProbeOutcome.UNREACHABLE: "could not be reached on port 25 from here",
-    ProbeOutcome.NOT_PROBED: "was not probed",
-}
-"""What a host did whose encryption could not be determined."""
-
-
-def _unknown(probe: StarttlsProbe) -> Finding:
-    return make_finding(
-        "starttls.undetermined", exchange=probe.exchange, reason=UNDETERMINED[probe.outcome]
-    )
