@@ -50,17 +50,7 @@ def outcome_of_records(
     points = sum(AWARDS[outcome].points for outcome in outcomes)
     of_keys = () if dkim is None else dkim.findings
     findings = (*spf.findings, *of_keys, *dmarc.findings, *mx.findings, *more)
-    if not mx.exists:
-        findings = mx.findings
-    return Outcome(
-        sorted_by_severity(findings),
-        points,
-        policies_of(spf, dmarc),
-        can_authenticate(spf, dkim),
-        spf.named,
-        spf=trees_of(spf),
-        passing=_find_passing(dmarc, dkim),
-    )
+    return _outcome(mx, spf, dmarc, dkim, findings, score=points)
 
 
 def outcome_of_evidence(evidence: Evidence, rest: Judgements) -> Outcome:
@@ -73,18 +63,28 @@ def outcome_of_evidence(evidence: Evidence, rest: Judgements) -> Outcome:
     of_name = () if names is None or silent else names.findings
     of_keys = () if silent else evidence.dkim.findings
     findings = (*spf.findings, *of_keys, *dmarc.findings, *mx.findings, *of_name)
-    if not mx.exists:
-        findings = mx.findings
     points = [*points_of_dns(evidence, is_parked=parked), *(j.award.points for j in rest.values())]
     score = add_up(points) if mx.exists else 0
+    return _outcome(mx, spf, dmarc, evidence.dkim, findings, score=score)
+
+
+def _outcome(
+    mx: MxVerdict,
+    spf: SpfVerdict,
+    dmarc: DmarcVerdict,
+    dkim: DkimVerdict | None,
+    findings: Sequence[Finding],
+    score: int,
+) -> Outcome:
+    """Return an outcome. That a domain does not exist is its only finding."""
     return Outcome(
-        sorted_by_severity(findings),
+        sorted_by_severity(findings if mx.exists else mx.findings),
         score,
         policies_of(spf, dmarc),
-        can_authenticate(spf, evidence.dkim),
+        can_authenticate(spf, dkim),
         spf.named,
         spf=trees_of(spf),
-        passing=_find_passing(dmarc, evidence.dkim),
+        passing=_find_passing(dmarc, dkim),
     )
 
 

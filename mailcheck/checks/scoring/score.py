@@ -127,25 +127,25 @@ def judge_dns(evidence: Evidence) -> Judgements:
     classified = classify_reverse_dns(reverse_dns, evidence.mx, is_parked=is_parked)
     return {
         **judge_records(evidence.spf, evidence.dkim, evidence.dmarc, evidence.mx),
-        **_make_judgements({FactorName.REVERSE_DNS: (classified, of_name)}),
+        **_judge(FactorName.REVERSE_DNS, classified, of_name),
     }
 
 
 def judge_spf(spf: SpfVerdict) -> Judgements:
     """Judge the SPF record alone."""
-    return _make_judgements({FactorName.SPF: (classify_spf(spf), spf.findings)})
+    return _judge(FactorName.SPF, classify_spf(spf), spf.findings)
 
 
 def judge_dmarc(dmarc: DmarcVerdict) -> Judgements:
     """Judge the DMARC record alone."""
-    return _make_judgements({FactorName.DMARC: (classify_dmarc(dmarc), dmarc.findings)})
+    return _judge(FactorName.DMARC, classify_dmarc(dmarc), dmarc.findings)
 
 
 def judge_mx(mx: MxVerdict) -> Judgements:
     """Judge the MX records alone, unless their result depends on the other records."""
     if mx.is_null_mx or not mx.exists:
         return {}
-    return _make_judgements({FactorName.MX: (classify_mx(mx, is_parked=False), mx.findings)})
+    return _judge(FactorName.MX, classify_mx(mx, is_parked=False), mx.findings)
 
 
 def judge_records(
@@ -155,14 +155,12 @@ def judge_records(
     parked, of_keys = is_parked(spf, mx, dmarc), dkim.findings
     if uses_no_mail(spf, mx):
         of_keys = _of_unused(mx, dmarc, is_parked=parked)
-    findings = {
-        FactorName.SPF: spf.findings,
-        FactorName.DKIM: of_keys,
-        FactorName.DMARC: dmarc.findings,
-        FactorName.MX: mx.findings,
+    return {
+        **judge_spf(spf),
+        **_judge(FactorName.DKIM, classify_dkim(dkim, is_parked=parked), of_keys),
+        **judge_dmarc(dmarc),
+        **_judge(FactorName.MX, classify_mx(mx, is_parked=parked), mx.findings),
     }
-    classified = _classify_records(spf, dkim, dmarc, mx, is_parked=parked)
-    return _make_judgements({name: (value, findings[name]) for name, value in classified.items()})
 
 
 def _of_unused(mx: MxVerdict, dmarc: DmarcVerdict, *, is_parked: bool) -> tuple[Finding, ...]:
@@ -176,22 +174,14 @@ def _of_unused(mx: MxVerdict, dmarc: DmarcVerdict, *, is_parked: bool) -> tuple[
 def points_of_dns(evidence: Evidence, *, is_parked: bool) -> list[int]:
     """Return the points of each of these factors."""
     names, mx = evidence.reverse_dns, evidence.mx
-    classified = {
-        **_classify_records(evidence.spf, evidence.dkim, evidence.dmarc, mx, is_parked=is_parked),
-        FactorName.REVERSE_DNS: classify_reverse_dns(names, mx, is_parked=is_parked),
-    }
-    return [AWARDS[outcome].points for outcome, _ in classified.values()]
-
-
-def _classify_records(
-    spf: SpfVerdict, dkim: DkimVerdict, dmarc: DmarcVerdict, mx: MxVerdict, *, is_parked: bool
-) -> Mapping[FactorName, tuple[Outcome, str]]:
-    return {
-        FactorName.SPF: classify_spf(spf),
-        FactorName.DKIM: classify_dkim(dkim, is_parked=is_parked),
-        FactorName.DMARC: classify_dmarc(dmarc),
-        FactorName.MX: classify_mx(mx, is_parked=is_parked),
-    }
+    classified: list[tuple[Outcome, str]] = [
+        classify_spf(evidence.spf),
+        classify_dkim(evidence.dkim, is_parked=is_parked),
+        classify_dmarc(evidence.dmarc),
+        classify_mx(mx, is_parked=is_parked),
+        classify_reverse_dns(names, mx, is_parked=is_parked),
+    ]
+    return [AWARDS[outcome].points for outcome, _ in classified]
 
 
 def judge_rest(evidence: Evidence) -> Judgements:
@@ -205,14 +195,12 @@ def judge_rest(evidence: Evidence) -> Judgements:
 
 def judge_encryption(starttls: StarttlsVerdict) -> Judgements:
     """Judge the encryption of mail to the domain."""
-    judged = classify_starttls(starttls), starttls.findings
-    return _make_judgements({FactorName.STARTTLS: judged})
+    return _judge(FactorName.STARTTLS, classify_starttls(starttls), starttls.findings)
 
 
 def judge_age(registration: RegistrationVerdict) -> Judgements:
     """Judge the age of the registration."""
-    judged = classify_age(registration), registration.findings
-    return _make_judgements({FactorName.DOMAIN_AGE: judged})
+    return _judge(FactorName.DOMAIN_AGE, classify_age(registration), registration.findings)
 
 
 def judge_listings(listings: Sequence[Listing]) -> Judgements:
@@ -222,13 +210,11 @@ def judge_listings(listings: Sequence[Listing]) -> Judgements:
     return {name: _make_judgement(name, blacklists.award, blacklists.detail, findings)}
 
 
-def _make_judgements(
-    classified: Mapping[FactorName, tuple[tuple[Outcome, str], Sequence[Finding]]],
+def _judge(
+    name: FactorName, classified: tuple[Outcome, str], findings: Sequence[Finding]
 ) -> Judgements:
-    return {
-        name: _make_judgement(name, AWARDS[outcome], detail, findings)
-        for name, ((outcome, detail), findings) in classified.items()
-    }
+    outcome, detail = classified
+    return {name: _make_judgement(name, AWARDS[outcome], detail, findings)}
 
 
 def add_up(points: Sequence[int]) -> int:
