@@ -1,7 +1,7 @@
 """Numbers of failure reports and complaints about a domain, by sending address and by campaign."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 from msgspec import Struct
@@ -23,14 +23,10 @@ class FeedbackRow(Struct, frozen=True):
     last_day: Instant
 
 
-class FeedbackGroup(Struct, frozen=True):
-    """Reported mails of one address or campaign. ``field`` is empty for an address."""
+class FeedbackCounts(Struct, frozen=True):
+    """Numbers of reported mails."""
 
-    name: str
-    field: str
     types: Mapping[FeedbackType, int]
-    reporters: tuple[str, ...]
-    last_day: Instant
 
     @property
     def failures(self) -> int:
@@ -40,29 +36,27 @@ class FeedbackGroup(Struct, frozen=True):
     @property
     def complaints(self) -> int:
         """Number of mails with a complaint."""
-        return _complaints(self.types)
+        return sum(mails for kind, mails in self.types.items() if kind.is_complaint)
 
 
-class FeedbackSums(Struct, frozen=True):
+class FeedbackGroup(FeedbackCounts, frozen=True):
+    """Reported mails of one address or campaign. ``field`` is empty for an address."""
+
+    name: str
+    field: str
+    reporters: tuple[str, ...]
+    last_day: Instant
+
+
+class FeedbackSums(FeedbackCounts, frozen=True):
     """All reported mails of a domain; ``sources`` and ``campaigns`` have the most frequent.
 
     ``by_address`` has the numbers of failures and complaints of each address.
     """
 
-    types: Mapping[FeedbackType, int]
     by_address: Mapping[str, tuple[int, int]]
     sources: tuple[FeedbackGroup, ...]
     campaigns: tuple[FeedbackGroup, ...]
-
-    @property
-    def failures(self) -> int:
-        """Number of mails that failed DMARC."""
-        return self.types.get(FeedbackType.AUTH_FAILURE, 0)
-
-    @property
-    def complaints(self) -> int:
-        """Number of mails with a complaint."""
-        return _complaints(self.types)
 
     def about(self, addresses: Iterable[str]) -> tuple[int, int]:
         """Return the numbers of failures and complaints about mails of these addresses."""
@@ -73,21 +67,12 @@ class FeedbackSums(Struct, frozen=True):
 NO_FEEDBACK = FeedbackSums({}, {}, (), ())
 
 
-def _complaints(types: Mapping[FeedbackType, int]) -> int:
-    return sum(mails for kind, mails in types.items() if kind.is_complaint)
-
-
 PackedFeedback = tuple[str, int, str, Instant]
 """A `FeedbackRow` with its content as JSON, as stored, for another process."""
 
 
-def pack_feedback(rows_data: Sequence[PackedFeedback]) -> bytes:
-    """Serialize all rows as one value."""
-    return msgspec.msgpack.encode(rows_data)
-
-
 def sum_packed_feedback(packed: bytes) -> FeedbackSums:
-    """Sum serialized rows. Ten thousand rows take 0.2 seconds, so a child process does it."""
+    """Sum rows in MessagePack. Ten thousand take 0.2 seconds, so a child process does it."""
     decode = msgspec.json.Decoder(Feedback).decode
     rows_data = msgspec.msgpack.decode(packed, type=list[tuple[str, int, str, int]])
     return sum_feedback(
@@ -128,7 +113,7 @@ def _group(name: str, field: str, rows: Iterable[FeedbackRow]) -> FeedbackGroup:
         reporters[row.reporter] += row.mails
         last_day = max(last_day, row.last_day)
     named = tuple(name for name, _ in reporters.most_common(MAX_KEPT))
-    return FeedbackGroup(name, field, _types_of(rows), named, last_day)
+    return FeedbackGroup(_types_of(rows), name, field, named, last_day)
 
 
 def _types_of(rows: Iterable[FeedbackRow]) -> Mapping[FeedbackType, int]:

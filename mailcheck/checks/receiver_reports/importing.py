@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from mailcheck.checks.deliverability.identities import header_of, read_identities
 from mailcheck.checks.mail_domains import registrable_domain
 from mailcheck.checks.receiver_reports.counting import (
-    StoredRow,
     claimed_reporter,
     fill_feedback,
     fill_report,
@@ -141,12 +140,6 @@ _OPEN: dict[str, Iterator[tuple[int, list[ReadReport]]]] = {}
 """The imports whose files this process holds."""
 
 _encode_rows = msgspec.msgpack.Encoder().encode
-_decode_rows = msgspec.msgpack.Decoder(list[StoredRow]).decode
-
-
-def decode_rows(rows: bytes) -> list[StoredRow]:
-    """Return the rows of a `ReadReport`."""
-    return _decode_rows(rows)
 
 
 def open_import(key: str, files: Sequence[ReportFile], facts: ImportFacts, skip: int = 0) -> None:
@@ -177,11 +170,6 @@ def read_piece(key: str, most: int = PIECE_FILES) -> ImportPiece:
 def close_import(key: str) -> None:
     """Forget the files of an import."""
     _OPEN.pop(key, None)
-
-
-def read_whole(files: Sequence[ReportFile], facts: ImportFacts) -> list[ReadReport]:
-    """Read all files of a small import at once."""
-    return [found for _, some in _read_files(_single_files(files), facts) for found in some]
 
 
 def _single_files(files: Sequence[ReportFile]) -> Iterator[_File]:

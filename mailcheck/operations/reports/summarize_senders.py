@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
+import msgspec
 from msgspec import Struct, field
 
 from mailcheck.checks.auth_results import AuthResult
@@ -18,7 +19,6 @@ from mailcheck.checks.receiver_reports.complaints import (
     NO_FEEDBACK,
     FeedbackSums,
     PackedFeedback,
-    pack_feedback,
     sum_packed_feedback,
 )
 from mailcheck.checks.receiver_reports.overview import (
@@ -196,7 +196,7 @@ class SummarizeSenders(Struct, frozen=True, eq=False):
         """Return the numbers of failure reports and complaints."""
         if not rows:
             return NO_FEEDBACK
-        summing_up = partial(sum_packed_feedback, pack_feedback(rows))
+        summing_up = partial(sum_packed_feedback, msgspec.msgpack.encode(rows))
         return await self.worker.run(summing_up, account_id)
 
     async def _ask_lists(self, senders: Iterable[Sender]) -> Listed:
