@@ -3,7 +3,7 @@
 from ipaddress import ip_address
 
 from mailcheck.checks.dns_answers import Answers, DnsStatus, HostAddresses, look_up_addresses
-from mailcheck.checks.dnsbl.mail_hosts import choose_blocklist_targets, choose_sending_host
+from mailcheck.checks.dnsbl.mail_hosts import MailHosts, choose_sending_host
 from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
@@ -80,15 +80,12 @@ def test_lists_are_asked_about_public_mail_addresses(
     mx: list[str], given: list[str], expected: list[tuple[str, bool]]
 ) -> None:
     """At most four addresses are checked, alternating between hosts; shared ones are marked."""
-    targets = choose_blocklist_targets(
-        [ip_address(text) for text in given], *look(*mx), organization="d.example"
-    )
+    addresses = [ip_address(text) for text in given]
+    targets = MailHosts(*look(*mx)).blocklist_targets(addresses, allow_private=False)
     assert [(target.value, target.is_shared) for target in targets] == expected
 
 
 def test_private_addresses_are_asked_about_on_request() -> None:
     """In a test zone, the mail hosts may be private."""
-    targets = choose_blocklist_targets(
-        [], *look("10 in.d.example."), organization="d.example", allow_private=True
-    )
+    targets = MailHosts(*look("10 in.d.example.")).blocklist_targets([], allow_private=True)
     assert [target.value for target in targets] == ["10.0.0.1"]

@@ -42,44 +42,6 @@ def choose_sending_host(
     return SendingHost(own.addresses[0], own.name) if own.addresses else None
 
 
-def choose_blocklist_targets(
-    given: Sequence[IpAddress],
-    mx: MxVerdict,
-    own: HostAddresses,
-    *,
-    organization: str,
-    allow_private: bool = False,
-) -> tuple[Target, ...]:
-    """Return the addresses to check: the given ones, else those of mail hosts, else the domain's.
-
-    The first address of every mail host comes before the second of any. Addresses of hosts outside
-    the organization are marked as shared.
-    """
-    chosen: dict[IpAddress, bool] = {}
-    for address, is_shared in _candidates(given, mx, own, organization):
-        if allow_private or _is_known_to_lists(address):
-            chosen.setdefault(address, is_shared)
-    targets = [target_address(address, is_shared=shared) for address, shared in chosen.items()]
-    return tuple(targets[:MAX_ADDRESSES])
-
-
-def _candidates(
-    given: Sequence[IpAddress], mx: MxVerdict, own: HostAddresses, organization: str
-) -> Iterator[tuple[IpAddress, bool]]:
-    if given or not mx.hosts:
-        yield from ((address, False) for address in given or own.addresses)
-        return
-    for turn in zip_longest(*(host.addresses for host in mx.hosts)):
-        for host, address in zip(mx.hosts, turn, strict=True):
-            if address is not None:
-                yield address, not is_within(host.exchange, organization)
-
-
-def _is_known_to_lists(address: IpAddress) -> bool:
-    """Return whether a list may have the address; documentation addresses count, for examples."""
-    return why_not_public(address) in (None, DOCUMENTATION)
-
-
 class MailHosts(Struct, frozen=True):
     """The mail hosts and the own addresses of a domain."""
 
@@ -107,14 +69,28 @@ class MailHosts(Struct, frozen=True):
     def blocklist_targets(
         self, given: Sequence[IpAddress], *, allow_private: bool
     ) -> tuple[Target, ...]:
-        """Return the addresses that are checked on blocklists."""
-        return choose_blocklist_targets(
-            given,
-            self.mx,
-            self.own,
-            organization=self.organization,
-            allow_private=allow_private,
-        )
+        """Return the addresses to check: those given, else of the mail hosts, else of the domain.
+
+        The first address of every mail host comes before the second of any. Addresses of hosts
+        outside the organization are marked as shared.
+        """
+        chosen: dict[IpAddress, bool] = {}
+        for address, is_shared in self._candidates(given):
+            # Documentation addresses count, for examples.
+            if allow_private or why_not_public(address) in (None, DOCUMENTATION):
+                chosen.setdefault(address, is_shared)
+        targets = [target_address(address, is_shared=shared) for address, shared in chosen.items()]
+        return tuple(targets[:MAX_ADDRESSES])
+
+    def _candidates(self, given: Sequence[IpAddress]) -> Iterator[tuple[IpAddress, bool]]:
+        hosts = self.mx.hosts
+        if given or not hosts:
+            yield from ((address, False) for address in given or self.own.addresses)
+            return
+        for turn in zip_longest(*(host.addresses for host in hosts)):
+            for host, address in zip(hosts, turn, strict=True):
+                if address is not None:
+                    yield address, not is_within(host.exchange, self.organization)
 
 
 def evaluate_mail_hosts(domain: str, answers: Answers, *, allow_private: bool) -> MailHosts:
