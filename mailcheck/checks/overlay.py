@@ -151,12 +151,9 @@ class Change:
             return True
         if rdtype == "TXT" and isinstance(published, TXT):
             text = b"".join(published.strings).decode("utf-8", "replace")
-            return _purpose(self.record.name, text) == _purpose(*_name_and_value(self.record))
+            own = _purpose(self.record.name, self.record.value)
+            return _purpose(self.record.name, text) == own
         return bool(self.replaced) and format_rdata(published).lower() in self.replaced
-
-
-def _name_and_value(record: RecordToPublish) -> tuple[str, str]:
-    return record.name, record.value
 
 
 @lru_cache(maxsize=256)

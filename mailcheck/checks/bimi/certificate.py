@@ -14,6 +14,7 @@ from enum import Enum
 from functools import cache
 from importlib.resources import files
 
+import msgspec
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -124,13 +125,12 @@ def load_roots() -> Mapping[bytes, tuple[Root, x509.Certificate]]:
     """Return the known roots by their SHA-256 fingerprint."""
     here = files(__package__)
     certificates = x509.load_pem_x509_certificates(here.joinpath("roots.pem").read_bytes())
-    entries = tomllib.loads(here.joinpath("roots.toml").read_text("utf-8"))["roots"]
-    by_print = {row["sha256"]: row for row in entries}
+    table = tomllib.loads(here.joinpath("roots.toml").read_text("utf-8"))
+    by_print = {root.sha256: root for root in msgspec.convert(table["roots"], list[Root])}
     found = {}
     for certificate in certificates:
         digest = certificate.fingerprint(SHA256())
-        entry = by_print[digest.hex()]
-        found[digest] = Root(**{**entry, "caa": tuple(entry["caa"])}), certificate
+        found[digest] = by_print[digest.hex()], certificate
     return found
 
 

@@ -111,12 +111,11 @@ def evaluate_bimi_record(
             text = records[0] if records else near[0]
             record = BimiRecord(domain, selector, Presence.ABSENT, place, text)
             fault = _several(name, records) if records else _unreadable(name, text)
-            record = _with(record, fault)
+            record = replace(record, findings=(fault,))
         target = alias_target(answer)
-        return _with_findings(
-            record, [publish_at_target(finding, name, target) for finding in record.findings]
-        )
-    absent = _absent(domain, selector)
+        findings = [publish_at_target(finding, name, target) for finding in record.findings]
+        return replace(record, findings=tuple(findings))
+    absent = make_finding("bimi.absent", domain=domain, selector=record_name(selector, domain))
     return BimiRecord(domain, selector, Presence.ABSENT, findings=(absent,))
 
 
@@ -131,14 +130,6 @@ def is_usable_url(text: str) -> bool:
         return False
     is_name = _HOST.fullmatch(host) is not None and parse_ip_address(host) is None
     return is_name and port in (None, 443) and parts.username is None
-
-
-def _with(record: BimiRecord, *more: Finding) -> BimiRecord:
-    return _with_findings(record, [*record.findings, *more])
-
-
-def _with_findings(record: BimiRecord, findings: Sequence[Finding]) -> BimiRecord:
-    return replace(record, findings=tuple(findings))
 
 
 def _read(domain: str, selector: str, place: str, text: str) -> BimiRecord:
@@ -253,7 +244,3 @@ def _unreadable(name: str, text: str) -> Finding:
         version=VERSION,
         mistake=f": {mistake}" if mistake else "",
     )
-
-
-def _absent(domain: str, selector: str) -> Finding:
-    return make_finding("bimi.absent", domain=domain, selector=record_name(selector, domain))

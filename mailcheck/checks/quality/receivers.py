@@ -7,6 +7,7 @@ from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 
+import msgspec
 from msgspec import Struct
 
 from mailcheck.checks.quality.facts import MailFacts
@@ -170,12 +171,7 @@ class Receiver(Struct, frozen=True):
 def load_receivers() -> tuple[Receiver, ...]:
     """Load the table that ships with the package."""
     text = files(__package__).joinpath("receivers.toml").read_text("utf-8")
-    return tuple(
-        Receiver(
-            row["id"], row["name"], row["source"], tuple(Rule(**rule) for rule in row["rules"])
-        )
-        for row in tomllib.loads(text)["receivers"]
-    )
+    return msgspec.convert(tomllib.loads(text)["receivers"], tuple[Receiver, ...])
 
 
 def _result(claim: bool | None) -> RuleResult:

@@ -63,7 +63,22 @@ MOST_MISSES = 1_000
 
 ARRIVAL, SCORE, TLS, SLOW = "arrival", "score", "tls", "slow"
 
-_AUTHENTICATION = {"spf": "SPF", "dkim": "DKIM", "dmarc": "DMARC"}
+_PASSES = (
+    *(
+        (
+            name.lower(),
+            f"{name} no longer passes for the heartbeat.",
+            f"{name} passes for the heartbeat again.",
+        )
+        for name in ("SPF", "DKIM", "DMARC")
+    ),
+    (
+        TLS,
+        "The heartbeat came without TLS, which it had before.",
+        "The heartbeat comes with TLS again.",
+    ),
+)
+"""Results of a beat, by fields of `BeatFacts`, with the sentences about their loss and return."""
 
 
 class Reception(Struct, frozen=True):
@@ -332,21 +347,12 @@ class BeatsEvaluation:
         """Compare a beat with the ones before it."""
         at = beat.received_at
         self._compare_score(facts, at)
-        for key, name in _AUTHENTICATION.items():
-            self._compare_pass(
-                key,
-                getattr(facts, key),
-                f"{name} no longer passes for the heartbeat.",
-                f"{name} passes for the heartbeat again.",
-                at,
-            )
-        self._compare_pass(
-            TLS,
-            facts.tls,
-            "The heartbeat came without TLS, which it had before.",
-            "The heartbeat comes with TLS again.",
-            at,
-        )
+        for key, lost, back in _PASSES:
+            if getattr(facts, key):
+                self._end(key, back, at)
+                self._change(passes={**self._state.passes, key: True})
+            elif getattr(facts, key) is False and self._state.passes.get(key):
+                self._raise(key, Severity.ERROR, lost, at)
         self._compare_transit(facts, at)
 
     def _compare_score(self, facts: BeatFacts, at: Instant) -> None:
@@ -363,17 +369,6 @@ class BeatsEvaluation:
         elif facts.is_complete:
             self._end(SCORE, f"The score of the heartbeat is {score / 10:g} of 10 again.", at)
             self._change(score=score)
-
-    def _compare_pass(
-        self, key: str, passes: bool | None, lost: str, back: str, at: Instant
-    ) -> None:
-        if passes is None:
-            return
-        if passes:
-            self._end(key, back, at)
-            self._change(passes={**self._state.passes, key: True})
-        elif self._state.passes.get(key):
-            self._raise(key, Severity.ERROR, lost, at)
 
     def _compare_transit(self, facts: BeatFacts, at: Instant) -> None:
         limit = self._settings.slow_after
