@@ -43,11 +43,11 @@ def build_agents(parts: WebParts) -> McpEndpoint:
 def build_tools(daemon: Daemon) -> Sequence[Tool[Any]]:
     """Return the tools of the MCP server, in the order of their list."""
     runtime, turns = daemon.runtime, daemon.checks.turns
-    config, clocks = runtime.config, runtime.clocks
+    config, random_bytes = runtime.config, runtime.clocks.random_bytes
     domain, views = config.inbox.domain, MessageViews(runtime.workers.content)
     show = ShowMessage(daemon.mail.mail_bytes, runtime.workers.content)
     return [
-        *InboxTools(daemon.inbox, views, domain, clocks).tools(),
+        *InboxTools(daemon.inbox, views, domain, random_bytes).tools(),
         *AgentDomainTools(
             domain_tools(daemon),
             turns,

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from mailcheck.api.errors import Error, Interrupted
@@ -79,6 +80,7 @@ from mailcheck.operations.inbox.wait_for_message import NoMessage as NoneArrived
 from mailcheck.web.api.calls import COMMON_ERRORS, DOWNLOAD, Route, make_route
 from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call
+from mailcheck.web.site.costs import Cost
 from mailcheck.web.site.failures import UNEXPECTED_MESSAGE, WAIT_TIMED_OUT
 from mailcheck.web.site.replies import Reply, download_reply, json_reply, large_json_reply
 
@@ -384,94 +386,54 @@ _RenderedFor = tuple[PublicUrls, Authentication | None]
 _LargeMessage = tuple[StoredMessage, PublicUrls, Authentication | None]
 
 
-class InboxRoutes:
+class InboxRoutes(Struct, frozen=True, eq=False):
     """Handlers that parse parameters, call an operation and render its result."""
 
-    def __init__(
-        self,
-        operations: InboxOperations,
-        domain: str,
-        retention: int,
-        random_bytes: RandomBytes,
-        mail_server: str,
-        turns: PacedQueue,
-    ) -> None:
-        self._read = operations.read
-        self._wait = operations.wait
-        self._delete = operations.delete
-        self._share = operations.share
-        self._authenticate = operations.authenticate
-        self._check = operations.check
-        self._check_links = operations.check_links
-        self._release = operations.release
-        self._domain = domain
-        self._retention = retention
-        self._random_bytes = random_bytes
-        self._mail_server = mail_server
-        self._turns = turns
-        self._rendering: SingleFlight[_LargeMessage, Reply] = SingleFlight(
-            self._render_large, cancels_unwanted=True
-        )
-        self._rendered: WeakKeyDictionary[StoredMessage, tuple[_RenderedFor, Reply]] = (
-            WeakKeyDictionary()
-        )
+    inbox: InboxOperations
+    domain: str
+    retention: int
+    random_bytes: RandomBytes
+    mail_server: str
+    turns: PacedQueue
+    _rendering: SingleFlight[_LargeMessage, Reply, PacedQueue] = field(
+        default_factory=lambda: SingleFlight(_render_large, cancels_unwanted=True)
+    )
+    _rendered: WeakKeyDictionary[StoredMessage, tuple[_RenderedFor, Reply]] = field(
+        default_factory=WeakKeyDictionary
+    )
 
     def routes(self) -> list[Route[Any]]:
         """List the routes."""
-        message, of_allowed = "/inbox/messages/<message_id>", self._of_allowed
+        of_message: list[tuple[str, str, _Handler, Operation[Any], Cost]] = [
+            ("GET", "", self.message, MESSAGE_SHOW, costs.MESSAGE),
+            ("DELETE", "", self.delete_message, MESSAGE_DELETE, costs.FREE),
+            ("GET", "/raw", self.raw_message, MESSAGE_RAW, costs.FREE),
+            ("GET", "/html", self.html_part, MESSAGE_HTML, costs.PARTS),
+            ("GET", "/attachments/<attachment_id>", self.attachment, ATTACHMENT, costs.PARTS),
+            ("GET", "/checks", self.checks, MESSAGE_CHECKS, costs.PARTS),
+            ("POST", "/checks/links", self.check_links, LINK_CHECKS, costs.PARTS),
+            ("POST", "/checks/unsubscribe", self.press_unsubscribe, PRESS_UNSUBSCRIBE, costs.PARTS),
+            ("POST", "/release", self.release, MESSAGE_RELEASE, costs.RELEASE),
+            ("POST", "/share", self.renew_share, MESSAGE_SHARE, costs.FREE),
+        ]
+        messages = "/inbox/messages"
         return [
             make_route("GET", "/inbox", self.overview, INBOX_OVERVIEW, costs.FREE),
             make_route("GET", "/inbox/address", self.address, ADDRESS, costs.FREE),
             make_route("GET", "/inbox/wait", self.wait, WAIT, costs.FREE),
             make_route("GET", "/inbox/wait/many", self.wait_for_many, WAIT_MANY, costs.FREE),
             make_route("GET", "/inbox/wait/none", self.wait_for_none, WAIT_NONE, costs.FREE),
-            make_route("GET", "/inbox/messages", self.messages, MESSAGES_LIST, costs.FREE),
-            make_route(
-                "DELETE", "/inbox/messages", self.delete_messages, MESSAGES_DELETE, costs.FREE
-            ),
-            make_route("GET", message, of_allowed(self.message), MESSAGE_SHOW, costs.MESSAGE),
-            make_route(
-                "DELETE", message, of_allowed(self.delete_message), MESSAGE_DELETE, costs.FREE
-            ),
-            make_route(
-                "GET", f"{message}/raw", of_allowed(self.raw_message), MESSAGE_RAW, costs.FREE
-            ),
-            make_route(
-                "GET", f"{message}/html", of_allowed(self.html_part), MESSAGE_HTML, costs.PARTS
-            ),
-            make_route(
-                "GET",
-                f"{message}/attachments/<attachment_id>",
-                of_allowed(self.attachment),
-                ATTACHMENT,
-                costs.PARTS,
-            ),
-            make_route(
-                "GET", f"{message}/checks", of_allowed(self.checks), MESSAGE_CHECKS, costs.PARTS
-            ),
-            make_route(
-                "POST",
-                f"{message}/checks/links",
-                of_allowed(self.check_links),
-                LINK_CHECKS,
-                costs.PARTS,
-            ),
-            make_route(
-                "POST",
-                f"{message}/checks/unsubscribe",
-                of_allowed(self.press_unsubscribe),
-                PRESS_UNSUBSCRIBE,
-                costs.PARTS,
-            ),
-            make_route(
-                "POST",
-                f"{message}/release",
-                of_allowed(self.release),
-                MESSAGE_RELEASE,
-                costs.RELEASE,
-            ),
-            make_route(
-                "POST", f"{message}/share", of_allowed(self.renew_share), MESSAGE_SHARE, costs.FREE
+            make_route("GET", messages, self.messages, MESSAGES_LIST, costs.FREE),
+            make_route("DELETE", messages, self.delete_messages, MESSAGES_DELETE, costs.FREE),
+            *(
+                make_route(
+                    method,
+                    f"{messages}/<message_id>{path}",
+                    self._of_allowed(handle),
+                    operation,
+                    cost,
+                )
+                for method, path, handle, operation, cost in of_message
             ),
         ]
 
@@ -479,7 +441,7 @@ class InboxRoutes:
         """Return a handler that finds no message with a tag that the key is not limited to."""
 
         async def handle_allowed(call: Call[Any]) -> Reply:
-            await self._read.require_allowed(call.caller, _message_id(call))
+            await self.inbox.read.require_allowed(call.caller, _message_id(call))
             return await handle(call)
 
         return handle_allowed
@@ -487,10 +449,8 @@ class InboxRoutes:
     async def overview(self, call: Call[NoParameters]) -> Reply:
         """GET /inbox."""
         caller = call.caller
-        overview = await self._read.overview(caller.account_id, caller.rights.tags)
-        return json_reply(
-            render_overview(overview, self._domain, self._retention, self._mail_server)
-        )
+        overview = await self.inbox.read.overview(caller.account_id, caller.rights.tags)
+        return json_reply(render_overview(overview, self.domain, self.retention, self.mail_server))
 
     async def address(self, call: Call[TakeAddress]) -> Reply:
         """GET /inbox/address."""
@@ -498,13 +458,13 @@ class InboxRoutes:
         if call.request.unique:
             tag = self._make_unique(tag, rights)
         rights.require_tag(tag)
-        inbox = await self._read.state(call.caller.account_id)
-        return json_reply(render_address(inbox, tag, self._domain))
+        inbox = await self.inbox.read.state(call.caller.account_id)
+        return json_reply(render_address(inbox, tag, self.domain))
 
     async def wait(self, call: Call[WaitForMessage]) -> Reply:
         """GET /inbox/wait."""
         request = call.request
-        outcome = await self._wait.wait(call.caller, request.wanted, request.timeout)
+        outcome = await self.inbox.wait.wait(call.caller, request.wanted, request.timeout)
         if isinstance(outcome, explain_wait.TimedOut):
             return json_reply(render_timed_out(outcome), WAIT_TIMED_OUT)
         return await self._message_reply(outcome, call.urls)
@@ -512,7 +472,7 @@ class InboxRoutes:
     async def wait_for_many(self, call: Call[WaitForMessages]) -> Reply:
         """GET /inbox/wait/many."""
         request = call.request
-        outcome = await self._wait.wait_for_many(
+        outcome = await self.inbox.wait.wait_for_many(
             call.caller, request.wanted, request.timeout, request.count
         )
         if isinstance(outcome, explain_wait.TimedOut):
@@ -522,93 +482,95 @@ class InboxRoutes:
     async def wait_for_none(self, call: Call[ExpectNoMessage]) -> Reply:
         """GET /inbox/wait/none."""
         request = call.request
-        outcome = await self._wait.wait_for_none(call.caller, request.wanted, request.seconds)
+        outcome = await self.inbox.wait.wait_for_none(call.caller, request.wanted, request.seconds)
         if isinstance(outcome, NoneArrived):
             return json_reply(render_no_message(outcome))
         return await large_json_reply(
-            render_unexpected_message(outcome, call.urls), self._turns, status=UNEXPECTED_MESSAGE
+            render_unexpected_message(outcome, call.urls), self.turns, status=UNEXPECTED_MESSAGE
         )
 
     async def messages(self, call: Call[ListMessages]) -> Reply:
         """GET /inbox/messages."""
         request, caller = call.request, call.caller
         wanted = replace(request.wanted_at(call.received_at), allowed=caller.rights.tags)
-        messages = await self._read.page(caller.account_id, wanted, request.limit, request.page)
+        messages = await self.inbox.read.page(
+            caller.account_id, wanted, request.limit, request.page
+        )
         return json_reply(render_list(messages, call.urls))
 
     async def message(self, call: Call[NoParameters]) -> Reply:
         """GET /inbox/messages/{id}."""
-        message = await self._read.message(call.caller.account_id, _message_id(call))
-        authentication = await self._authenticate.of(message)
+        message = await self.inbox.read.message(call.caller.account_id, _message_id(call))
+        authentication = await self.inbox.authenticate.of(message)
         return await self._message_reply(message, call.urls, authentication)
 
     async def raw_message(self, call: Call[NoParameters]) -> Reply:
         """GET /inbox/messages/{id}/raw."""
-        raw = await self._read.raw_message(call.caller.account_id, _message_id(call))
+        raw = await self.inbox.read.raw_message(call.caller.account_id, _message_id(call))
         if "message/rfc822" in call.accept.lower():
             return download_reply(raw, "message/rfc822", f"{call.path['message_id']}.eml")
-        return await large_json_reply(render_raw_message(_message_id(call), raw), self._turns)
+        return await large_json_reply(render_raw_message(_message_id(call), raw), self.turns)
 
     async def html_part(self, call: Call[NoParameters]) -> Reply:
         """GET /inbox/messages/{id}/html."""
-        message = await self._read.message(call.caller.account_id, _message_id(call))
+        message = await self.inbox.read.message(call.caller.account_id, _message_id(call))
         html = message.content.html.encode("utf-8", "replace")
         return download_reply(html, "text/html; charset=utf-8", f"{call.path['message_id']}.html")
 
     async def attachment(self, call: Call[NoParameters]) -> Reply:
         """GET /inbox/messages/{id}/attachments/{attachmentId}."""
-        attachment = await self._read.attachment(
+        attachment = await self.inbox.read.attachment(
             call.caller.account_id, _message_id(call), call.path["attachment_id"]
         )
         return download_reply(attachment.data, attachment.content_type, attachment.filename)
 
     async def checks(self, call: Call[NoParameters]) -> Reply:
         """GET /inbox/messages/{id}/checks."""
-        message = await self._read.message(call.caller.account_id, _message_id(call))
-        found = await self._check.of_message(message)
-        return await large_json_reply(render_checks(_message_id(call), found), self._turns)
+        message = await self.inbox.read.message(call.caller.account_id, _message_id(call))
+        found = await self.inbox.check.of_message(message)
+        return await large_json_reply(render_checks(_message_id(call), found), self.turns)
 
     async def check_links(self, call: Call[LinksToCheck]) -> Reply:
         """POST /inbox/messages/{id}/checks/links."""
         account_id, urls, method = call.caller.account_id, call.request.urls, call.request.method
-        message = await self._read.message(account_id, _message_id(call))
-        checks = await self._check.of_message(message)
-        found = await self._check_links.check(account_id, checks, urls, method)
+        message = await self.inbox.read.message(account_id, _message_id(call))
+        checks = await self.inbox.check.of_message(message)
+        found = await self.inbox.check_links.check(account_id, checks, urls, method)
         return json_reply(render_checked_links(_message_id(call), found))
 
     async def press_unsubscribe(self, call: Call[NoParameters]) -> Reply:
         """POST /inbox/messages/{id}/checks/unsubscribe."""
         account_id = call.caller.account_id
-        message = await self._read.message(account_id, _message_id(call))
-        checks = await self._check.of_message(message)
-        found = await self._check_links.press_unsubscribe(account_id, checks.one_click)
+        message = await self.inbox.read.message(account_id, _message_id(call))
+        checks = await self.inbox.check.of_message(message)
+        found = await self.inbox.check_links.press_unsubscribe(account_id, checks.one_click)
         return json_reply(render_pressed(found))
 
     async def release(self, call: Call[ReleaseMessage]) -> Reply:
         """POST /inbox/messages/{id}/release."""
         recipients, caller = call.request.to, call.caller
-        message = await self._read.message(caller.account_id, _message_id(call))
-        found = await self._release.release(message, recipients, caller.actor)
+        message = await self.inbox.read.message(caller.account_id, _message_id(call))
+        found = await self.inbox.release.release(message, recipients, caller.actor)
         return json_reply(render_released(found))
 
     async def delete_message(self, call: Call[NoParameters]) -> Reply:
         """DELETE /inbox/messages/{id}."""
-        await self._delete.one(call.caller.account_id, _message_id(call))
+        await self.inbox.delete.one(call.caller.account_id, _message_id(call))
         return json_reply(Deleted(success=True, id=_message_id(call)))
 
     async def delete_messages(self, call: Call[DeleteMessages]) -> Reply:
         """DELETE /inbox/messages."""
         wanted = replace(call.request.wanted, allowed=call.caller.rights.tags)
-        deleted = await self._delete.matching(call.caller.account_id, wanted)
+        deleted = await self.inbox.delete.matching(call.caller.account_id, wanted)
         return json_reply(DeletedMany(success=True, deleted=deleted))
 
     async def renew_share(self, call: Call[NoParameters]) -> Reply:
         """POST /inbox/messages/{id}/share."""
-        message = await self._share.renew(call.caller.account_id, _message_id(call))
+        message = await self.inbox.share.renew(call.caller.account_id, _message_id(call))
         return json_reply(render_share(message, call.urls))
 
     def _make_unique(self, tag: str, rights: Rights) -> str:
-        ending = new_short_id(self._random_bytes)
+        ending = new_short_id(self.random_bytes)
         unique = f"{tag}-{ending}" if tag else rights.unique_tag(ending)
         if explain_bad_tag(unique) is not None:
             longest = MAX_TAG - len(f"-{ending}")
@@ -625,15 +587,16 @@ class InboxRoutes:
     ) -> Reply:
         """Render a message once for all clients that request it at the same time."""
         if message.summary.size >= LARGE:
-            return await self._rendering.call((message, urls, authentication))
+            return await self._rendering.call((message, urls, authentication), self.turns)
         rendered_for, reply = self._rendered.get(message, (None, None))
         if reply is None or rendered_for != (urls, authentication):
             reply = json_reply(render_message(message, urls, authentication))
             self._rendered[message] = (urls, authentication), reply
         return reply
 
-    async def _render_large(self, wanted: _LargeMessage) -> Reply:
-        return await large_json_reply(render_message(*wanted), self._turns)
+
+async def _render_large(wanted: _LargeMessage, turns: PacedQueue) -> Reply:
+    return await large_json_reply(render_message(*wanted), turns)
 
 
 def _message_id(call: Call[Any]) -> MessageId:

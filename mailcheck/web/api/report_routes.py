@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from msgspec import Struct
+
 from mailcheck.api.domains.dmarc_plan import DmarcPlan, render_plan
 from mailcheck.api.domains.receiver_reports import (
     DecidedSender,
@@ -171,16 +173,11 @@ REPORTS_DELETE = Operation(
 )
 
 
-class ReportRoutes:
+class ReportRoutes(Struct, frozen=True, eq=False):
     """Handlers that parse parameters, call an operation and render its result."""
 
-    def __init__(self, operations: ReportOperations, turns: CheckSlots) -> None:
-        self._reports = operations.show
-        self._delete = operations.delete
-        self._decide = operations.decide
-        self._plan = operations.plan
-        self._importing = operations.importing
-        self._turns = turns
+    reports: ReportOperations
+    turns: CheckSlots
 
     def routes(self) -> list[Route[Any]]:
         """List the routes."""
@@ -204,49 +201,49 @@ class ReportRoutes:
         """GET /reports."""
         account_id = call.caller.account_id
         limit, page = call.request.limit, call.request.page
-        own = await self._reports.addresses(account_id)
-        domains = await self._reports.domains(account_id)
-        sources = await self._reports.sources(account_id)
-        found = await self._reports.reports(account_id, limit, page, call.request.report_kind)
-        refused = await self._reports.refused(account_id)
+        own = await self.reports.show.addresses(account_id)
+        domains = await self.reports.show.domains(account_id)
+        sources = await self.reports.show.sources(account_id)
+        found = await self.reports.show.reports(account_id, limit, page, call.request.report_kind)
+        refused = await self.reports.show.refused(account_id)
         shape = render_kept_reports(own, domains, sources, refused, found, page=page, limit=limit)
         return json_reply(shape)
 
     async def dmarc(self, call: Call[GetReports]) -> Reply:
         """GET /reports/dmarc."""
-        async with self._turns.held(call.caller.account_id):
-            found = await self._reports.dmarc(*_about(call))
+        async with self.turns.held(call.caller.account_id):
+            found = await self.reports.show.dmarc(*_about(call))
         return json_reply(render_overview(found, call.request.page, call.request.limit))
 
     async def plan(self, call: Call[PlanPolicy]) -> Reply:
         """GET /reports/dmarc/plan."""
         domain = parse_domain(call.request.domain, allow_special_use=True)
-        async with self._turns.held(call.caller.account_id):
-            found = await self._plan.plan(call.caller.account_id, domain, call.request.days)
+        async with self.turns.held(call.caller.account_id):
+            found = await self.reports.plan.plan(call.caller.account_id, domain, call.request.days)
         return json_reply(render_plan(found))
 
     async def decide(self, call: Call[DecideSender]) -> Reply:
         """POST /reports/dmarc/senders."""
         domain = parse_domain(call.request.domain, allow_special_use=True)
         sender, decision = parse_sender(call.request.sender), call.request.decided
-        await self._decide.decide(call.caller.account_id, domain, sender, decision)
+        await self.reports.decide.decide(call.caller.account_id, domain, sender, decision)
         return json_reply(DecidedSender(True, domain, sender, decision))
 
     async def tls(self, call: Call[GetReports]) -> Reply:
         """GET /reports/tls."""
-        found = await self._reports.tls(*_about(call))
+        found = await self.reports.show.tls(*_about(call))
         return json_reply(render_tls_overview(found, call.request.page, call.request.limit))
 
     async def feedback(self, call: Call[GetReports]) -> Reply:
         """GET /reports/feedback."""
-        async with self._turns.held(call.caller.account_id):
-            found = await self._reports.feedback(*_about(call))
+        async with self.turns.held(call.caller.account_id):
+            found = await self.reports.show.feedback(*_about(call))
         return json_reply(render_feedback_overview(found, call.request.page, call.request.limit))
 
     async def import_files(self, call: Call[ImportReports]) -> Reply:
         """POST /reports/import."""
         name, media_type = call.request.name or "file", call.headers.get("content-type", "")
-        found = await self._importing.import_reports(
+        found = await self.reports.importing.import_reports(
             call.caller.account_id, [ReportFile(name, call.body, media_type)], ReportWay.UPLOADED
         )
         return json_reply(render_imported(found))
@@ -254,12 +251,12 @@ class ReportRoutes:
     async def delete_one(self, call: Call[NoParameters]) -> Reply:
         """DELETE /reports/{reportId}."""
         report_id = call.path["report_id"]
-        await self._delete.one(call.caller.account_id, ReportId(report_id))
+        await self.reports.delete.one(call.caller.account_id, ReportId(report_id))
         return json_reply(DeletedReport(success=True, id=report_id))
 
     async def delete_all(self, call: Call[DeleteReports]) -> Reply:
         """DELETE /reports."""
-        deleted = await self._delete.matching(call.caller.account_id, call.request.selection)
+        deleted = await self.reports.delete.matching(call.caller.account_id, call.request.selection)
         return json_reply(DeletedReports(success=True, deleted=deleted))
 
 

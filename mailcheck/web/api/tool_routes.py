@@ -1,7 +1,6 @@
 """The routes of the domain tools (docs/reference/contract.md)."""
 
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from msgspec import Struct
 
@@ -34,7 +33,7 @@ from mailcheck.api.requests.checks import (
     MxRequest,
     ReputationRequest,
 )
-from mailcheck.api.requests.parsing import NoParameters, Request
+from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.api.shapes import Shape
 from mailcheck.core.domains.domain_names import (
     parse_blocklist_query,
@@ -65,7 +64,7 @@ def _undetermined(shape: type[Shape], example: str, description: str) -> Respons
     )
 
 
-MX_CHECK_OPERATION = Operation(
+MX_CHECK = Operation(
     "checkMx",
     (Scope.DOMAINS,),
     _TAG,
@@ -82,7 +81,7 @@ MX_CHECK_OPERATION = Operation(
     request=MxRequest,
 )
 
-BLACKLIST_CHECK_OPERATION = Operation(
+BLACKLIST_CHECK = Operation(
     "checkBlacklists",
     (Scope.DOMAINS,),
     _TAG,
@@ -94,7 +93,7 @@ BLACKLIST_CHECK_OPERATION = Operation(
     request=BlocklistRequest,
 )
 
-BLACKLISTS_OPERATION = Operation(
+BLACKLISTS = Operation(
     "listBlacklists",
     (Scope.DOMAINS,),
     _TAG,
@@ -103,7 +102,7 @@ BLACKLISTS_OPERATION = Operation(
     answer=json_response("The lists.", "blacklists", Blacklists),
 )
 
-REPUTATION_OPERATION = Operation(
+REPUTATION = Operation(
     "getReputation",
     (Scope.DOMAINS,),
     _TAG,
@@ -121,7 +120,7 @@ REPUTATION_OPERATION = Operation(
     request=ReputationRequest,
 )
 
-DOMAIN_OPERATION = Operation(
+DOMAIN = Operation(
     "describeDomain",
     (Scope.DOMAINS,),
     _TAG,
@@ -146,9 +145,6 @@ class DomainTools(Struct, frozen=True):
     offer: Offer
 
 
-R = TypeVar("R", bound=Request)
-
-
 class ToolRoutes(Struct, frozen=True, eq=False):
     """Handlers that parse parameters, call an operation and render its result."""
 
@@ -159,50 +155,23 @@ class ToolRoutes(Struct, frozen=True, eq=False):
 
     def routes(self) -> list[Route[Any]]:
         """List the routes."""
+        domain, lists = costs.DOMAIN, costs.LISTS
         return [
+            make_route("GET", "/tools/mx-check", self.mx_check, MX_CHECK, domain),
             make_route(
-                "GET",
-                "/tools/mx-check",
-                self._in_turn(self.mx_check),
-                MX_CHECK_OPERATION,
-                costs.DOMAIN,
+                "GET", "/tools/blacklist-check", self.blacklist_check, BLACKLIST_CHECK, lists
             ),
-            make_route(
-                "GET",
-                "/tools/blacklist-check",
-                self._in_turn(self.blacklist_check),
-                BLACKLIST_CHECK_OPERATION,
-                costs.LISTS,
-            ),
-            make_route(
-                "GET", "/tools/blacklists", self.blacklists, BLACKLISTS_OPERATION, costs.FREE
-            ),
-            make_route(
-                "GET",
-                "/tools/reputation",
-                self._in_turn(self.reputation),
-                REPUTATION_OPERATION,
-                costs.DOMAIN,
-            ),
-            make_route(
-                "GET", "/tools/domain", self._in_turn(self.domain), DOMAIN_OPERATION, costs.DOMAIN
-            ),
+            make_route("GET", "/tools/blacklists", self.blacklists, BLACKLISTS, costs.FREE),
+            make_route("GET", "/tools/reputation", self.reputation, REPUTATION, domain),
+            make_route("GET", "/tools/domain", self.domain, DOMAIN, domain),
         ]
-
-    def _in_turn(
-        self, handle: Callable[[Call[R]], Awaitable[Reply]]
-    ) -> Callable[[Call[R]], Awaitable[Reply]]:
-        async def handle_in_turn(call: Call[R]) -> Reply:
-            async with self.turns.held(call.caller.account_id):
-                return await handle(call)
-
-        return handle_in_turn
 
     async def mx_check(self, call: Call[MxRequest]) -> Reply:
         """GET /tools/mx-check."""
         domain = self._parse_domain(call.request.domain)
-        offered = await self.tools.offer(call.caller.account_id)
-        check = await self.tools.mx.check(domain, offered)
+        async with self.turns.held(call.caller.account_id):
+            offered = await self.tools.offer(call.caller.account_id)
+            check = await self.tools.mx.check(domain, offered)
         if check.undetermined:
             return json_reply(render_mx_undetermined(check), UNDETERMINED)
         return json_reply(render_mx_check(check))
@@ -214,7 +183,8 @@ class ToolRoutes(Struct, frozen=True, eq=False):
             allow_special_use=self.allow_special_use,
             allow_private=self.allow_private,
         )
-        check = await self.tools.blocklists.check(query)
+        async with self.turns.held(call.caller.account_id):
+            check = await self.tools.blocklists.check(query)
         if check.has_no_answer:
             return json_reply(render_no_answer(check), UNDETERMINED)
         return json_reply(render_blocklist_check(check))
@@ -238,8 +208,9 @@ class ToolRoutes(Struct, frozen=True, eq=False):
             tuple(dict.fromkeys(request.selectors)),
             tuple(dict.fromkeys(addresses)),
         )
-        offered = await self.tools.offer(call.caller.account_id)
-        found = await self.tools.reputation.compute(query, offered, is_refresh=request.refresh)
+        async with self.turns.held(call.caller.account_id):
+            offered = await self.tools.offer(call.caller.account_id)
+            found = await self.tools.reputation.compute(query, offered, is_refresh=request.refresh)
         if not found.score.is_gradable:
             return json_reply(render_ungradable(found), UNDETERMINED)
         return json_reply(render_reputation(found))
@@ -248,10 +219,11 @@ class ToolRoutes(Struct, frozen=True, eq=False):
         """GET /tools/domain."""
         domain = self._parse_domain(call.request.domain)
         selectors = tuple(dict.fromkeys(call.request.selectors))
-        offered = await self.tools.offer(call.caller.account_id)
-        report = await self.tools.domain.describe(
-            domain, selectors, offered, call.request.logo_selector
-        )
+        async with self.turns.held(call.caller.account_id):
+            offered = await self.tools.offer(call.caller.account_id)
+            report = await self.tools.domain.describe(
+                domain, selectors, offered, call.request.logo_selector
+            )
         return json_reply(render_domain_report(report))
 
     def _parse_domain(self, text: str) -> str:

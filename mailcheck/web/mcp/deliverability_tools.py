@@ -26,17 +26,6 @@ from mailcheck.web.mcp.tools import (
 )
 from mailcheck.web.site import costs
 
-GENERATE_TEST = (
-    "Create a deliverability test: an address that accepts one mail within an hour. Have the "
-    "server under test send a real mail to it, with its usual From, then call wait_for_test."
-)
-
-WAIT_FOR_TEST = (
-    "Wait for the mail of a deliverability test and its score from 0 to 10, with the checks that "
-    "do not pass and each deduction with its fix. timedOut is no error: hint names the next step; "
-    "call again with the same testId. Answers within 55 s. Undetermined is not no."
-)
-
 
 class DeliverabilityTools(Struct, frozen=True, eq=False):
     """Tools that parse arguments, call an operation and render its result."""
@@ -52,7 +41,9 @@ class DeliverabilityTools(Struct, frozen=True, eq=False):
                 (Scope.TESTS,),
                 costs.SMALL,
                 "New deliverability test",
-                GENERATE_TEST,
+                "Create a deliverability test: an address that accepts one mail within an hour. "
+                "Have the server under test send a real mail to it, with its usual From, then "
+                "call wait_for_test.",
                 request=NoParameters,
                 output=GenerateResult,
                 handle=self.generate_test,
@@ -63,7 +54,10 @@ class DeliverabilityTools(Struct, frozen=True, eq=False):
                 (Scope.TESTS,),
                 costs.SMALL,
                 "Wait for a deliverability report",
-                WAIT_FOR_TEST,
+                "Wait for the mail of a deliverability test and its score from 0 to 10, with the "
+                "checks that do not pass and each deduction with its fix. timedOut is no error: "
+                "hint names the next step; call again with the same testId. Answers within 55 s. "
+                "Undetermined is not no.",
                 request=WaitForTestArguments,
                 output=ReportResult,
                 handle=self.wait_for_test,

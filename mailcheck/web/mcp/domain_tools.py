@@ -53,33 +53,6 @@ from mailcheck.web.site import costs
 _OPEN_WORLD = Annotations(is_open_world=True)
 
 
-CHECK_DOMAIN = (
-    "Score a domain's mail set-up from 0 to 100 (SPF, DKIM, DMARC, MX, blocklists, STARTTLS, age, "
-    "reverse DNS), with the exact DNS record that fixes each problem. Undetermined is not no."
-)
-
-CHECK_MX = (
-    "Check whether a domain receives mail: its mail hosts with addresses, and its SPF and DMARC "
-    "records as published. Fast; check_domain evaluates them."
-)
-
-CHECK_BLOCKLISTS = (
-    "Query 32 DNS blocklists for an IP address, or for a domain and its mail hosts. Listings have "
-    "weight, reason and where to request removal. Undetermined is not no."
-)
-
-GET_REPORTS = (
-    "Summarize DMARC and TLS reports and complaints: who sends as a domain, what fails, why, and "
-    "what to do. With plan=true: whether p=reject is safe, or what is missing."
-)
-
-LIST_WATCHES = "List watched domains and addresses, how many problems each has, and open alerts."
-
-GET_HEARTBEATS = "List mail that is expected on a schedule, or show one: late, missing, and scores."
-
-GET_WATCH = "Get the problems, open alerts and recent changes of a watched domain or address."
-
-
 class AgentDomainTools(Struct, frozen=True, eq=False):
     """Tools that parse arguments, call an operation and render its result."""
 
@@ -96,7 +69,9 @@ class AgentDomainTools(Struct, frozen=True, eq=False):
                 (Scope.DOMAINS,),
                 costs.DOMAIN,
                 "Check a mail set-up",
-                CHECK_DOMAIN,
+                "Score a domain's mail set-up from 0 to 100 (SPF, DKIM, DMARC, MX, blocklists, "
+                "STARTTLS, age, reverse DNS), with the exact DNS record that fixes each problem. "
+                "Undetermined is not no.",
                 request=CheckDomainArguments,
                 output=DomainResult,
                 handle=self.check_domain,
@@ -107,7 +82,8 @@ class AgentDomainTools(Struct, frozen=True, eq=False):
                 (Scope.DOMAINS,),
                 costs.DOMAIN,
                 "Check MX, SPF and DMARC",
-                CHECK_MX,
+                "Check whether a domain receives mail: its mail hosts with addresses, and its SPF "
+                "and DMARC records as published. Fast; check_domain evaluates them.",
                 request=MxRequest,
                 output=MxResult,
                 handle=self.check_mx,
@@ -118,7 +94,9 @@ class AgentDomainTools(Struct, frozen=True, eq=False):
                 (Scope.DOMAINS,),
                 costs.LISTS,
                 "Check blocklists",
-                CHECK_BLOCKLISTS,
+                "Query 32 DNS blocklists for an IP address, or for a domain and its mail hosts. "
+                "Listings have weight, reason and where to request removal. Undetermined is not "
+                "no.",
                 request=BlocklistRequest,
                 output=BlocklistsResult,
                 handle=self.check_blocklists,
@@ -170,13 +148,11 @@ REPORTS_DURATION = 10.0
 """Expected maximum number of seconds of a call: names and listings of senders are looked up."""
 
 
-class ReportTools:
+class ReportTools(Struct, frozen=True, eq=False):
     """The tool that parses arguments, calls an operation and renders its result."""
 
-    def __init__(self, reports: ReportOperations, turns: CheckSlots) -> None:
-        self._reports = reports.show
-        self._plan = reports.plan
-        self._turns = turns
+    reports: ReportOperations
+    turns: CheckSlots
 
     def tools(self) -> list[Tool[Any]]:
         """List the tool."""
@@ -186,7 +162,9 @@ class ReportTools:
                 (Scope.DOMAINS,),
                 costs.OVERVIEW_OR_PLAN,
                 "Reports",
-                GET_REPORTS,
+                "Summarize DMARC and TLS reports and complaints: who sends as a domain, what "
+                "fails, why, and what to do. With plan=true: whether p=reject is safe, or what is "
+                "missing.",
                 request=GetReportsArguments,
                 output=ReportsResult,
                 handle=self.get_reports,
@@ -199,16 +177,16 @@ class ReportTools:
         account_id, page = call.caller.account_id, call.request.page
         if call.request.plan:
             return await self._planned(call)
-        own = await self._reports.addresses(account_id)
-        domains = await self._reports.domains(account_id)
+        own = await self.reports.show.addresses(account_id)
+        domains = await self.reports.show.domains(account_id)
         shown = tls = None
         if call.request.domain is not None:
             domain = parse_domain(call.request.domain, allow_special_use=True)
             call.announce(REPORTS_DURATION, "looking up the names of senders")
             span = (account_id, domain, DEFAULT_REPORT_DAYS, MOST_SENDERS, page)
-            async with self._turns.held(account_id):
-                shown = await self._reports.dmarc(*span)
-            tls = await self._reports.tls(*span)
+            async with self.turns.held(account_id):
+                shown = await self.reports.show.dmarc(*span)
+            tls = await self.reports.show.tls(*span)
         shape = render_reports(own, domains, shown, tls, page)
         return as_fenced_json(shape, call.fence)
 
@@ -218,9 +196,9 @@ class ReportTools:
             raise InvalidParameter("domain", "plan needs the domain whose policy is planned")
         domain = parse_domain(call.request.domain, allow_special_use=True)
         call.announce(REPORTS_DURATION, "simulating the next policy on the reported mail")
-        async with self._turns.held(account_id):
-            plan = await self._plan.plan(account_id, domain, DEFAULT_REPORT_DAYS)
-        shape = render_policy_plan(plan, await self._reports.domains(account_id))
+        async with self.turns.held(account_id):
+            plan = await self.reports.plan.plan(account_id, domain, DEFAULT_REPORT_DAYS)
+        shape = render_policy_plan(plan, await self.reports.show.domains(account_id))
         return as_fenced_json(shape, call.fence)
 
 
@@ -238,7 +216,7 @@ class WatchTools(Struct, frozen=True, eq=False):
                 (Scope.WATCHES,),
                 costs.FREE,
                 "List watches",
-                LIST_WATCHES,
+                "List watched domains and addresses, how many problems each has, and open alerts.",
                 request=NoParameters,
                 output=WatchesResult,
                 handle=self.list_watches,
@@ -248,7 +226,7 @@ class WatchTools(Struct, frozen=True, eq=False):
                 (Scope.WATCHES,),
                 costs.FREE,
                 "Get a watch",
-                GET_WATCH,
+                "Get the problems, open alerts and recent changes of a watched domain or address.",
                 request=GetWatchArguments,
                 output=WatchResult,
                 handle=self.get_watch,
@@ -258,7 +236,7 @@ class WatchTools(Struct, frozen=True, eq=False):
                 (Scope.WATCHES,),
                 costs.FREE,
                 "Get heartbeats",
-                GET_HEARTBEATS,
+                "List mail that is expected on a schedule, or show one: late, missing, and scores.",
                 request=GetHeartbeatsArguments,
                 output=HeartbeatsResult,
                 handle=self.get_heartbeats,

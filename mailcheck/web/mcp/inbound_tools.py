@@ -20,13 +20,6 @@ from mailcheck.store.inbound_store import InboundFilter
 from mailcheck.web.mcp.tools import Annotations, Tool, ToolCall, ToolResult, as_fenced_json
 from mailcheck.web.site import costs
 
-SEND_INBOUND = (
-    "Send a mail to the application under test as its mail provider would, over an inbound route: "
-    "written, ready-made, or a reply to a message. Returns what the application answered."
-)
-
-GET_INBOUND = "Get the newest answers of the application to mails of inbound routes, and retries."
-
 
 class InboundTools(Struct, frozen=True, eq=False):
     """Tools that parse arguments, call an operation and render its result."""
@@ -42,7 +35,9 @@ class InboundTools(Struct, frozen=True, eq=False):
                 scopes,
                 costs.INBOUND_MAIL,
                 "Send a mail to the application",
-                SEND_INBOUND,
+                "Send a mail to the application under test as its mail provider would, over an "
+                "inbound route: written, ready-made, or a reply to a message. Returns what the "
+                "application answered.",
                 request=SendInboundArguments,
                 output=InboundResult,
                 handle=self.send,
@@ -55,7 +50,8 @@ class InboundTools(Struct, frozen=True, eq=False):
                 scopes,
                 costs.FREE,
                 "Get the application's answers",
-                GET_INBOUND,
+                "Get the newest answers of the application to mails of inbound routes, and "
+                "retries.",
                 request=GetInboundArguments,
                 output=InboundResult,
                 handle=self.show,

@@ -4,6 +4,7 @@ from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from mailcheck.api.inbox.overview import Share, render_share
@@ -20,7 +21,7 @@ from mailcheck.api.mcp.views import MessageView, trim_content, view_content
 from mailcheck.checks.content.bodies import Attachment
 from mailcheck.core.accounts import Caller
 from mailcheck.core.cursors import Position
-from mailcheck.core.identifiers import AccountId, new_short_id
+from mailcheck.core.identifiers import AccountId, RandomBytes, new_short_id
 from mailcheck.core.instants import SECOND
 from mailcheck.core.messages import StoredMessage
 from mailcheck.core.rights import Scope
@@ -29,7 +30,6 @@ from mailcheck.operations.inbox.all_operations import InboxOperations
 from mailcheck.operations.inbox.check_message import AUTHENTICATION_DEADLINE
 from mailcheck.operations.inbox.explain_wait import TimedOut
 from mailcheck.operations.inbox.wait_for_message import NoMessage, UnexpectedMessage
-from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.workers import Worker
 from mailcheck.web.mcp.tools import (
     Annotations,
@@ -77,64 +77,24 @@ class MessageViews:
 _OPEN_WORLD = Annotations(is_open_world=True)
 
 
-NEW_ADDRESS = (
-    "Get a new mail address, before the mail is triggered. Then call wait_for_message with its tag "
-    "and after=<its cursor>. If a form refuses +, use plusFree."
-)
-
-WAIT_FOR_MESSAGE = (
-    "Wait for the oldest matching mail; returns sender, subject, codes and best link. With "
-    "after=<cursor of new_address>, mail that has arrived since then is returned at once; without "
-    "it, only new mail. timedOut is no error: read hint, and go on with the returned cursor. "
-    "Answers within 55 s."
-)
-
-LIST_MESSAGES = "List or search received mail, newest first. A mail's cursor is valid as id."
-
-GET_MESSAGE = "Read parts of a mail, text and html from an offset. more: sizes of the other parts."
-
-EXTRACT = "Explain which codes and links were found in a mail, or rejected, and why."
-
-GET_ATTACHMENT = "Read an attachment: its text, the image, or a link that ends after 10 minutes."
-
-SHARE_LINK = "Get the public link to a mail, which needs no key and ends with the mail."
-
-DELETE_MESSAGE = "Delete one mail permanently, by its id or its cursor in a list."
-
-
-class InboxTools:
+class InboxTools(Struct, frozen=True, eq=False):
     """Tools that parse arguments, call an operation and render its result."""
 
-    def __init__(
-        self,
-        operations: InboxOperations,
-        views: MessageViews,
-        domain: str,
-        clock_and_randomness: ClockAndRandomness,
-    ) -> None:
-        self._read = operations.read
-        self._wait = operations.wait
-        self._delete = operations.delete
-        self._share = operations.share
-        self._authenticate = operations.authenticate
-        self._check = operations.check
-        self._views = views
-        self._domain = domain
-        self._now = clock_and_randomness.now
-        self._random_bytes = clock_and_randomness.random_bytes
+    inbox: InboxOperations
+    views: MessageViews
+    domain: str
+    random_bytes: RandomBytes
 
     def tools(self) -> list[Tool[Any]]:
         """List the tools in the order in which an agent needs them."""
-        return [*self._tools_to_find_messages(), *self._tools_for_one_message()]
-
-    def _tools_to_find_messages(self) -> list[Tool[Any]]:
         return [
             Tool(
                 "new_address",
                 (Scope.INBOX_READ,),
                 costs.FREE,
                 "New mail address",
-                NEW_ADDRESS,
+                "Get a new mail address, before the mail is triggered. Then call wait_for_message "
+                "with its tag and after=<its cursor>. If a form refuses +, use plusFree.",
                 request=shapes.NewAddressArguments,
                 output=shapes.NewAddress,
                 handle=self.new_address,
@@ -144,7 +104,10 @@ class InboxTools:
                 (Scope.INBOX_READ,),
                 costs.SMALL,
                 "Wait for a mail",
-                WAIT_FOR_MESSAGE,
+                "Wait for the oldest matching mail; returns sender, subject, codes and best link. "
+                "With after=<cursor of new_address>, mail that has arrived since then is returned "
+                "at once; without it, only new mail. timedOut is no error: read hint, and go on "
+                "with the returned cursor. Answers within 55 s.",
                 request=shapes.WaitForMessageArguments,
                 output=shapes.WaitResult,
                 handle=self.wait_for_message,
@@ -161,22 +124,19 @@ class InboxTools:
                 (Scope.INBOX_READ,),
                 costs.FREE,
                 "List received mail",
-                LIST_MESSAGES,
+                "List or search received mail, newest first. A mail's cursor is valid as id.",
                 request=shapes.ListMessagesArguments,
                 output=shapes.ListResult,
                 handle=self.list_messages,
                 annotations=_OPEN_WORLD,
             ),
-        ]
-
-    def _tools_for_one_message(self) -> list[Tool[Any]]:
-        return [
             Tool(
                 "get_message",
                 (Scope.INBOX_READ,),
                 costs.MESSAGE,
                 "Read a mail",
-                GET_MESSAGE,
+                "Read parts of a mail, text and html from an offset. more: sizes of the other "
+                "parts.",
                 request=shapes.GetMessageArguments,
                 output=shapes.MessageResult,
                 handle=self.get_message,
@@ -188,7 +148,7 @@ class InboxTools:
                 (Scope.INBOX_READ,),
                 costs.PARTS,
                 "Read an attachment",
-                GET_ATTACHMENT,
+                "Read an attachment: its text, the image, or a link that ends after 10 minutes.",
                 request=shapes.AttachmentArguments,
                 output=shapes.AttachmentResult,
                 handle=self.get_attachment,
@@ -199,7 +159,7 @@ class InboxTools:
                 (Scope.INBOX_READ,),
                 costs.MESSAGE,
                 "Extract codes and links",
-                EXTRACT,
+                "Explain which codes and links were found in a mail, or rejected, and why.",
                 request=shapes.MessageArguments,
                 output=shapes.ExtractResult,
                 handle=self.extract,
@@ -210,7 +170,7 @@ class InboxTools:
                 (Scope.INBOX_READ,),
                 costs.FREE,
                 "Get a public link",
-                SHARE_LINK,
+                "Get the public link to a mail, which needs no key and ends with the mail.",
                 request=shapes.MessageArguments,
                 output=Share,
                 handle=self.share_link,
@@ -220,7 +180,7 @@ class InboxTools:
                 (Scope.INBOX_WRITE,),
                 costs.FREE,
                 "Delete a mail",
-                DELETE_MESSAGE,
+                "Delete one mail permanently, by its id or its cursor in a list.",
                 request=shapes.MessageArguments,
                 output=shapes.DeleteResult,
                 handle=self.delete_message,
@@ -232,10 +192,10 @@ class InboxTools:
         """Return an inbox address, and the current cursor."""
         tag = call.request.tag
         if tag is None:
-            tag = call.caller.rights.unique_tag(new_short_id(self._random_bytes))
+            tag = call.caller.rights.unique_tag(new_short_id(self.random_bytes))
         call.caller.rights.require_tag(tag)
-        inbox = await self._read.state(call.caller.account_id)
-        return as_json_text(shapes.render_new_address(inbox, tag, self._domain))
+        inbox = await self.inbox.read.state(call.caller.account_id)
+        return as_json_text(shapes.render_new_address(inbox, tag, self.domain))
 
     async def wait_for_message(self, call: ToolCall[shapes.WaitForMessageArguments]) -> ToolResult:
         """Wait for a matching message, for several, or for none."""
@@ -247,30 +207,32 @@ class InboxTools:
         timeout = call.left_of(call.request.seconds)
         if call.request.none:
             call.announce(timeout, "checking that no matching message arrives")
-            outcome = await self._wait.wait_for_none(caller, wanted, timeout, call.elapsed)
+            outcome = await self.inbox.wait.wait_for_none(caller, wanted, timeout, call.elapsed)
             unwanted = _within(outcome, call)
             if isinstance(unwanted, NoMessage):
                 return shapes.render_none_result(unwanted)
-            view = None if unwanted.message is None else await self._views.of(unwanted.message)
+            view = None if unwanted.message is None else await self.views.of(unwanted.message)
             return shapes.render_unexpected_result(unwanted, view)
         call.announce(timeout, "waiting for a matching message")
         if call.request.count is not None:
-            found = await self._wait.wait_for_many(
+            found = await self.inbox.wait.wait_for_many(
                 caller, wanted, timeout, call.request.count, call.elapsed
             )
             if isinstance(found, TimedOut):
                 return shapes.render_timed_out_wait(found)
             return shapes.render_arrivals(found)
-        arrived = await self._wait.wait(caller, wanted, timeout, call.elapsed)
+        arrived = await self.inbox.wait.wait(caller, wanted, timeout, call.elapsed)
         if isinstance(arrived, TimedOut):
             return shapes.render_timed_out_wait(arrived)
-        return shapes.render_arrival(arrived, await self._views.of(arrived))
+        return shapes.render_arrival(arrived, await self.views.of(arrived))
 
     async def list_messages(self, call: ToolCall[shapes.ListMessagesArguments]) -> ToolResult:
         """List messages."""
         request, caller = call.request, call.caller
         wanted = replace(request.wanted_at(call.received_at), allowed=caller.rights.tags)
-        messages = await self._read.page(caller.account_id, wanted, request.limit, request.page)
+        messages = await self.inbox.read.page(
+            caller.account_id, wanted, request.limit, request.page
+        )
         result = shapes.render_message_list(messages)
         return ToolResult(result, [describe_list(result, call.fence)])
 
@@ -278,13 +240,13 @@ class InboxTools:
         """Return a message with the requested parts."""
         request = call.request
         message = await self._message(call.caller, request.id)
-        view = await self._views.of(message)
+        view = await self.views.of(message)
         authentication = checks = None
         if "authentication" in request.include:
             call.announce(AUTHENTICATION_DEADLINE, "evaluating SPF, DKIM and DMARC")
-            authentication = await self._authenticate.of(message)
+            authentication = await self.inbox.authenticate.of(message)
         if "checks" in request.include:
-            checks = await self._check.of_message(message)
+            checks = await self.inbox.check.of_message(message)
         result = shapes.render_read_message(
             message, view, request, call.fence, call.urls, authentication, checks
         )
@@ -293,13 +255,13 @@ class InboxTools:
     async def get_attachment(self, call: ToolCall[shapes.AttachmentArguments]) -> ToolResult:
         """Return an attachment as text, as an image, or as a link."""
         account_id, attachment_id = call.caller.account_id, call.request.attachment_id
-        message_id = await self._read.id_of(call.caller, call.request.id)
-        summary = await self._read.summary(account_id, message_id)
-        found = await self._read.attachment(account_id, message_id, attachment_id)
-        view = await self._views.of_attachment(found, account_id)
+        message_id = await self.inbox.read.id_of(call.caller, call.request.id)
+        summary = await self.inbox.read.summary(account_id, message_id)
+        found = await self.inbox.read.attachment(account_id, message_id, attachment_id)
+        view = await self.views.of_attachment(found, account_id)
         url = None
         if not view.is_whole:
-            token = self._share.attachment_token(summary, attachment_id)
+            token = self.inbox.share.attachment_token(summary, attachment_id)
             url = call.urls.attachment_link(attachment_id, token)
         shape = shapes.render_attachment(found, view, call.fence, url)
         images = [Image(found.data, view.image_type)] if view.image_type else []
@@ -309,7 +271,7 @@ class InboxTools:
     async def extract(self, call: ToolCall[shapes.MessageArguments]) -> ToolResult:
         """Return the codes and links of a message, with all candidates."""
         message = await self._message(call.caller, call.request.id)
-        result = shapes.render_extraction(message, await self._views.of(message))
+        result = shapes.render_extraction(message, await self.views.of(message))
         return ToolResult(result, [describe("Codes and links.", result, call.fence)])
 
     async def share_link(self, call: ToolCall[shapes.MessageArguments]) -> ToolResult:
@@ -319,12 +281,14 @@ class InboxTools:
 
     async def delete_message(self, call: ToolCall[shapes.MessageArguments]) -> ToolResult:
         """Delete a message."""
-        message_id = await self._read.id_of(call.caller, call.request.id)
-        await self._delete.one(call.caller.account_id, message_id)
+        message_id = await self.inbox.read.id_of(call.caller, call.request.id)
+        await self.inbox.delete.one(call.caller.account_id, message_id)
         return as_json_text(shapes.DeleteResult(message_id, deleted=True))
 
     async def _message(self, caller: Caller, given_id: str) -> StoredMessage:
-        return await self._read.message(caller.account_id, await self._read.id_of(caller, given_id))
+        return await self.inbox.read.message(
+            caller.account_id, await self.inbox.read.id_of(caller, given_id)
+        )
 
 
 def _within(
