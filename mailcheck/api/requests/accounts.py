@@ -218,8 +218,7 @@ class AccountChoice(Request, frozen=True, kw_only=True):
     @property
     def limits(self) -> dict[str, int | None]:
         """The limits that are changed, by their names in `AccountLimits`."""
-        chosen = {name: getattr(self, name) for name in AccountLimits.__struct_fields__}
-        return {name: value for name, value in chosen.items() if value is not UNSET}
+        return self.chosen(*AccountLimits.__struct_fields__)
 
 
 class IdentityToLink(Request, frozen=True, kw_only=True):

@@ -19,6 +19,7 @@ from mailcheck.api.requests.fields import (
     PageNumber,
     Since,
     Timeout,
+    object_of,
     one_of,
     required_text,
 )
@@ -180,13 +181,7 @@ class PreflightRecords(Request, frozen=True, kw_only=True):
     example: ClassVar = f'{{"records": [{ProposedRecord.example}]}}'
 
     records: Annotated[
-        tuple[
-            Annotated[
-                ProposedRecord,
-                FieldType({"$ref": "#/components/schemas/ProposedRecord"}, nested=ProposedRecord),
-            ],
-            ...,
-        ],
+        tuple[Annotated[ProposedRecord, object_of(ProposedRecord)], ...],
         Description("evaluate the mail with these records", at_most=MAX_RECORDS),
     ]
 
@@ -420,13 +415,10 @@ class WatchChoice(AlertChoice, frozen=True, kw_only=True):
 
     def changed(self, settings: WatchSettings) -> WatchSettings:
         """Return the settings with the chosen fields replaced."""
-        names = set(self.__struct_fields__) & set(WatchSettings.__struct_fields__)
-        chosen = {name: getattr(self, name) for name in names}
+        chosen = self.chosen("quiet", "is_paused", "alert_to", "selectors", "addresses")
         if self.every_minutes is not UNSET:
             chosen["interval"] = self.every_minutes * MINUTE
-        return replace(
-            settings, **{name: value for name, value in chosen.items() if value is not UNSET}
-        )
+        return replace(settings, **chosen)
 
 
 class WatchToCreate(WatchChoice, frozen=True, kw_only=True):
@@ -448,12 +440,6 @@ class WatchesToCreate(Request, frozen=True, kw_only=True):
     example: ClassVar = '{"watches": [{"target": "example.com"}, {"target": "192.0.2.25"}]}'
 
     watches: Annotated[
-        tuple[
-            Annotated[
-                WatchToCreate,
-                FieldType({"$ref": "#/components/schemas/WatchToCreate"}, nested=WatchToCreate),
-            ],
-            ...,
-        ],
+        tuple[Annotated[WatchToCreate, object_of(WatchToCreate)], ...],
         Description("the new watches", at_most=MOST_AT_ONCE),
     ]

@@ -8,7 +8,8 @@ from urllib.parse import quote
 
 from msgspec.structs import replace
 
-from mailcheck.api.requests.parsing import MAX_TEXT, Description, FieldType
+from mailcheck.api.requests.parsing import MAX_TEXT, Description, FieldType, Request
+from mailcheck.api.shapes import COMPONENT
 from mailcheck.core.addresses import DOT_ATOM_PATTERN, MAX_TAG, explain_bad_tag, parse_mailbox
 from mailcheck.core.content import is_blank
 from mailcheck.core.cursors import CURSOR_PATTERN, Position, format_cursor, parse_cursor
@@ -133,6 +134,11 @@ def one_of(values: Sequence[str]) -> FieldType:
     shown = [*filter(None, values), *(["empty"] if "" in values else [])]
     rule = f"{{name}} must be {' or '.join([', '.join(shown[:-1]), shown[-1]])}; got {{sent}}"
     return FieldType({"type": "string", "enum": list(values)}, read, rule)
+
+
+def object_of(nested: type[Request]) -> FieldType:
+    """Return the type of an object in a list of a body."""
+    return FieldType({"$ref": COMPONENT.format(name=nested.__name__)}, nested=nested)
 
 
 def required_text(longest: int) -> FieldType:

@@ -85,11 +85,7 @@ class HeartbeatChoice(AlertChoice, frozen=True, kw_only=True):
 
         :raises InvalidParameter: the chosen fields contradict each other.
         """
-        shared = {
-            name: value
-            for name in ("quiet", "is_paused", "alert_to")
-            if (value := getattr(self, name)) is not UNSET
-        }
+        shared = self.chosen("quiet", "is_paused", "alert_to")
         return replace(settings, heartbeat=self._expected(settings.heartbeat), **shared)
 
     def _expected(self, known: HeartbeatSettings | None) -> HeartbeatSettings | None:
@@ -97,14 +93,12 @@ class HeartbeatChoice(AlertChoice, frozen=True, kw_only=True):
         if schedule is None:
             return None
         expected = HeartbeatSettings(schedule) if known is None else known
-        chosen: dict[str, object] = {"schedule": schedule}
+        chosen = self.chosen("signed_by")
         if self.grace_minutes is not UNSET:
             chosen["grace"] = self.grace_minutes * MINUTE
         if self.slow_minutes is not UNSET:
             chosen["slow_after"] = self.slow_minutes * MINUTE
-        if self.signed_by is not UNSET:
-            chosen["signed_by"] = self.signed_by
-        return replace(expected, **chosen)
+        return replace(expected, schedule=schedule, **chosen)
 
     def _schedule(self, known: Schedule | None) -> Schedule | None:
         if self.every_minutes is not UNSET:
@@ -119,9 +113,7 @@ class HeartbeatChoice(AlertChoice, frozen=True, kw_only=True):
                     raise InvalidParameter(name, f"{name} belongs to at, which is missing")
             return known
         daily = Schedule() if known is None else replace(known, every=0)
-        chosen: dict[str, object] = {}
-        if self.at is not UNSET:
-            chosen["at"] = self.at
+        chosen = self.chosen("at")
         if self.time_zone is not UNSET:
             chosen["zone"] = self.time_zone
         if self.days is not UNSET:

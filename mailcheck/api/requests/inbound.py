@@ -4,7 +4,8 @@ import base64
 import binascii
 from typing import Annotated, ClassVar
 
-from msgspec import field
+from msgspec import convert, field
+from msgspec.structs import replace
 
 from mailcheck.api.requests.fields import (
     FLAG,
@@ -15,6 +16,7 @@ from mailcheck.api.requests.fields import (
     TEXT,
     Limit,
     PageNumber,
+    object_of,
     one_of,
     required_text,
 )
@@ -155,7 +157,7 @@ class RouteToCreate(Request, frozen=True, kw_only=True):
     @property
     def settings(self) -> RouteSettings:
         """The settings of the route."""
-        return _settings_of(self)
+        return convert(self, RouteSettings, from_attributes=True)
 
 
 class RouteChange(Request, frozen=True, kw_only=True):
@@ -180,19 +182,7 @@ class RouteChange(Request, frozen=True, kw_only=True):
     @property
     def settings(self) -> RouteSettings:
         """The settings that change."""
-        return _settings_of(self)
-
-
-def _settings_of(request: RouteToCreate | RouteChange) -> RouteSettings:
-    return RouteSettings(
-        to=request.to,
-        url=request.url,
-        secret=request.secret,
-        user=request.user,
-        password=request.password,
-        speed=request.speed,
-        fault=request.fault,
-    )
+        return convert(self, RouteSettings, from_attributes=True)
 
 
 class InboundFile(Request, frozen=True, kw_only=True):
@@ -287,13 +277,7 @@ class MailToSend(LetterFields, frozen=True, kw_only=True):
         tuple[Annotated[str, _ADDRESS], ...], _addresses("recipients that no field shows")
     ] = ()
     files: Annotated[
-        tuple[
-            Annotated[
-                InboundFile,
-                FieldType({"$ref": "#/components/schemas/InboundFile"}, nested=InboundFile),
-            ],
-            ...,
-        ],
+        tuple[Annotated[InboundFile, object_of(InboundFile)], ...],
         Description("files of the mail", at_most=MOST_FILES),
     ] = ()
     raw: Annotated[
@@ -330,25 +314,17 @@ class MailToSend(LetterFields, frozen=True, kw_only=True):
     @property
     def letter(self) -> Letter:
         """The mail to write or to send."""
-        shared = super().letter
-        return Letter(
-            author=shared.author,
-            to=shared.to,
+        return replace(
+            super().letter,
             cc=self.cc,
             bcc=self.bcc,
-            subject=shared.subject,
-            text=shared.text,
-            html=shared.html,
             files=tuple(map(_file_of, self.files)),
             raw_message=self.raw,
-            ready=shared.ready,
-            message_id=shared.message_id,
             mail_id=None if self.mail_id is None else InboundMailId(self.mail_id),
             program=MailProgram(self.program),
             place=Place(self.place),
             envelope_sender=self.envelope_from,
             verdicts=self.verdicts,
-            fault=shared.fault,
         )
 
     @property

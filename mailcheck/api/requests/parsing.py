@@ -45,6 +45,10 @@ class Request(Struct, frozen=True, kw_only=True, rename="camel"):
     example: ClassVar[str] = ""
     may_be_null: ClassVar[Sequence[str]] = ()
 
+    def chosen(self, *names: str) -> dict[str, Any]:
+        """Return those of the named fields that were sent: the default of others is `UNSET`."""
+        return {name: value for name in names if (value := getattr(self, name)) is not UNSET}
+
 
 class NoParameters(Request, frozen=True, kw_only=True):
     """A request without parameters."""
