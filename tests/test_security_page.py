@@ -40,7 +40,8 @@ from mailcheck.probes.webhook_sender import MAX_OCTETS, MOST_A_MINUTE, SECONDS
 from mailcheck.smtp.settings import Limits
 from mailcheck.store.domains.report_quotas import OF_ACCOUNT
 from mailcheck.store.inbound_store import MOST_WAITING
-from mailcheck.web.site.requests import MAX_BODY, MAX_BUFFERED, MAX_BUFFERED_OF_CLIENT
+from mailcheck.web.site.requests import MAX_BODY
+from mailcheck.web.site.response_buffers import MAX_BUFFERED, MAX_BUFFERED_OF_CLIENT
 from tests.table import rows
 
 PAGE = (Path(__file__).parents[1] / "docs" / "explanation" / "security.md").read_text()

@@ -36,7 +36,7 @@ from mailcheck.ops.journal import LoginJournal, MailJournal
 from mailcheck.ops.store_figures import StoreLook
 from mailcheck.smtp.transaction import MemoryBudget
 from mailcheck.store.figures import FigureStore
-from mailcheck.web.site.requests import ResponseBuffers
+from mailcheck.web.site.response_buffers import ResponseBuffers
 
 
 class Daemon(Struct, frozen=True):

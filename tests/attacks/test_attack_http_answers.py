@@ -6,8 +6,8 @@ import pytest
 
 from mailcheck.api.shapes import CHUNK
 from mailcheck.operations.concurrency import REST
-from mailcheck.web.site.requests import MAX_BUFFERED, MAX_BUFFERED_OF_CLIENT
-from mailcheck.web.site.server import IDLE_TIMEOUT
+from mailcheck.web.site.connections import IDLE_TIMEOUT
+from mailcheck.web.site.response_buffers import MAX_BUFFERED, MAX_BUFFERED_OF_CLIENT
 from tests.house import House, mail
 from tests.web.raw_http import RawHttp, request
 from tests.web.slow_reader import FULL, MOST_UNREAD, SlowReader

@@ -7,8 +7,8 @@ from twisted.internet.interfaces import ITCPTransport
 from twisted.internet.testing import StringTransport
 from zope.interface import implementer
 
+from mailcheck.web.site.connections import IDLE_TIMEOUT
 from mailcheck.web.site.requests import MAX_BODY
-from mailcheck.web.site.server import IDLE_TIMEOUT
 from tests.house import House
 from tests.table import rows
 from tests.web.raw_http import RawHttp, request

@@ -28,7 +28,7 @@ from mailcheck.config.options import (
 )
 from mailcheck.core.memory.client_limits import MAX_REJECTED_AT_ONCE
 from mailcheck.daemon.listening import RESERVED_FILES
-from mailcheck.web.site.server import IDLE_TIMEOUT, MIN_IDLE, REJECT_TIMEOUT
+from mailcheck.web.site.connections import IDLE_TIMEOUT, MIN_IDLE, REJECT_TIMEOUT
 from tests.house import House, config_in_memory
 from tests.table import rows
 from tests.web.raw_http import RawHttp, read_answer, request

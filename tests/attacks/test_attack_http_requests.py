@@ -2,7 +2,7 @@
 
 import pytest
 
-from mailcheck.web.site.server import IDLE_TIMEOUT, MAX_AHEAD
+from mailcheck.web.site.connections import IDLE_TIMEOUT, MAX_AHEAD
 from tests.house import House
 from tests.table import rows
 from tests.web.raw_http import RawHttp, read_answer, request

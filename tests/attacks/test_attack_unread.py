@@ -7,7 +7,7 @@ from mailcheck.assembly.doors.providers import build_provider_site
 from mailcheck.connections.policies import offer_no_tls
 from mailcheck.operations.parked_waits import PAGES_OF_PERSON
 from mailcheck.web.dashboard.inbox.live import MOST_REPLAYED
-from mailcheck.web.site.requests import MAX_BUFFERED_OF_CLIENT, STALLED
+from mailcheck.web.site.response_buffers import MAX_BUFFERED_OF_CLIENT, STALLED
 from tests.house import House, mail, run
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import browser as browser

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mailcheck.web.site.server import MIN_IDLE
+from mailcheck.web.site.connections import MIN_IDLE
 from tests.servers.daemon import HOST, free_ports, running_daemon
 
 pytestmark = pytest.mark.interop

@@ -2,7 +2,7 @@
 
 from twisted.internet.testing import StringTransport
 
-from mailcheck.web.site.requests import CHUNK
+from mailcheck.web.site.response_buffers import CHUNK
 from tests.web.raw_http import HasSite, RawHttp
 
 FULL = 65_536

@@ -20,8 +20,10 @@ from twisted.web.server import NOT_DONE_YET, Request
 
 from mailcheck.core.memory.client_limits import ConnectionLimits
 from mailcheck.ops.journal import ClientJournal, Pace
-from mailcheck.web.site.requests import CHUNK, BodyLimits, ClientAddresses, ResponseBuffers
-from mailcheck.web.site.server import IDLE_TIMEOUT, MAX_UNSENT, BoundedSite
+from mailcheck.web.site.connections import IDLE_TIMEOUT, MAX_UNSENT
+from mailcheck.web.site.requests import BodyLimits, ClientAddresses
+from mailcheck.web.site.response_buffers import CHUNK, ResponseBuffers
+from mailcheck.web.site.server import BoundedSite
 from tests.table import rows
 from tests.web.raw_http import request
 from tests.web.slow_reader import MOST_UNREAD, SlowReader

@@ -1,25 +1,22 @@
-"""Requests with bounded bodies and buffered responses, and the addresses of their clients.
+"""Requests with bounded bodies and paced responses, and the addresses of their clients.
 
 A response is written only as fast as the client reads it.
 """
 
 import re
-from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence, Sized
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv4Network, IPv6Network
 from typing import Any
 
 from msgspec import Struct
-from twisted.internet.interfaces import IPushProducer
 from twisted.python.failure import Failure
 from twisted.web.http import NO_BODY_CODES
 from twisted.web.server import Request
 from werkzeug.datastructures import Authorization
-from zope.interface import implementer
 
 from mailcheck.api.urls import PublicUrls
 from mailcheck.core.domains.domain_names import origin_of
-from mailcheck.core.memory.client_limits import largest_holder
 from mailcheck.core.network_addresses import (
     IpAddress,
     counting_key,
@@ -27,197 +24,18 @@ from mailcheck.core.network_addresses import (
     parse_ip_address,
 )
 from mailcheck.ports.journals import WebFault
+from mailcheck.web.site.response_buffers import CHUNK, PacedBody, ResponseBuffers, StalledStream
 
-CHUNK = 32_768
-"""Number of bytes that are written to a connection at once. Twisted pauses a writer at 64 KiB of
-unread data. Responses up to this size are not split."""
+MAX_BODY = 65_536
+"""Maximum number of bytes of a request body."""
 
-MAX_BUFFERED = 268_435_456
-"""Maximum number of bytes of all responses that wait unread, of all doors together. The largest
-response fits ten times."""
+HOST_NAME = b"localhost"
 
-MAX_BUFFERED_OF_CLIENT = 67_108_864
-"""Maximum number of bytes that wait unread for one client. The largest response fits twice, and
-three more such clients can be served."""
+MAX_LARGE_BODIES = 268_435_456
+"""Maximum number of bytes of all bodies over `MAX_BODY` that are being received or handled."""
 
-STALLED = 65_536
-"""Number of bytes at which the write buffer of a connection is full."""
-
-
-class StalledStream:
-    """The unread data of a stream. Its size counts like that of a buffered response."""
-
-    def __len__(self) -> int:
-        return STALLED
-
-
-class _BufferedBodies:
-    """Distinct bodies and the number of responses that share each. Waits for a mail share one."""
-
-    def __init__(self) -> None:
-        self._shares: Counter[int] = Counter()
-        self.size = 0
-
-    def size_with(self, body: Sized) -> int:
-        return self.size if id(body) in self._shares else self.size + len(body)
-
-    def add(self, body: Sized) -> None:
-        self.size = self.size_with(body)
-        self._shares[id(body)] += 1
-
-    def remove(self, body: Sized) -> None:
-        self._shares[id(body)] -= 1
-        if not self._shares[id(body)]:
-            del self._shares[id(body)]
-            self.size -= len(body)
-
-
-class _BodiesOfClient(_BufferedBodies):
-    """The bodies of one client, and the functions that end their responses, the oldest first."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.endings: dict[object, Callable[[], None]] = {}
-
-
-class ResponseBuffers:
-    """The memory for responses that their clients have not read yet.
-
-    A single response may always be buffered, even if it exceeds the maximum.
-    """
-
-    def __init__(self, in_all: int = MAX_BUFFERED, of_client: int = MAX_BUFFERED_OF_CLIENT) -> None:
-        self._in_all = in_all
-        self._of_client = of_client
-        self._all = _BufferedBodies()
-        self._clients: dict[str, _BodiesOfClient] = {}
-
-    @property
-    def size(self) -> int:
-        """The number of buffered bytes."""
-        return self._all.size
-
-    def make_room_for(self, body: Sized, client: str) -> bool:
-        """Return whether another response to a client can be buffered.
-
-        If the memory is full, the oldest responses of the client with the most memory are
-        aborted, as long as it uses more than this client would. So slow readers of large
-        responses do not block small responses to others.
-        """
-        of_client = self._clients.get(client, _BufferedBodies())
-        size = of_client.size_with(body)
-        if of_client.size and size > self._of_client:
-            return False
-        while self._all.size and self._all.size_with(body) > self._in_all:
-            largest = largest_holder(self._clients.values())
-            if largest.size <= size:
-                return False
-            next(iter(largest.endings.values()))()
-        return True
-
-    def hold(self, body: Sized, client: str, hang_up: Callable[[], object]) -> Callable[[], None]:
-        """Add a response to the buffers. Return a function that removes it.
-
-        ``hang_up`` aborts the response to make room for others.
-        """
-        of_client = self._clients.setdefault(client, _BodiesOfClient())
-        ticket = object()
-        for bodies in (self._all, of_client):
-            bodies.add(body)
-
-        def release() -> None:
-            if of_client.endings.pop(ticket, None) is None:
-                return  # it was aborted to make room
-            for bodies in (self._all, of_client):
-                bodies.remove(body)
-            if not of_client.size:
-                self._clients.pop(client, None)
-
-        def end() -> None:
-            release()
-            hang_up()
-
-        of_client.endings[ticket] = end
-        return release
-
-
-@implementer(IPushProducer)
-class PacedBody:
-    """A producer that writes a body in chunks while the connection accepts data.
-
-    :param is_paused: whether the connection is already full.
-    :param on_progress: called whenever the client has read the data written so far.
-    :param on_end: called when everything has been written.
-    """
-
-    def __init__(
-        self,
-        write: Callable[[bytes], None],
-        on_progress: Callable[[], None],
-        on_end: Callable[[], None],
-        *,
-        is_paused: bool,
-    ) -> None:
-        self._write = write
-        self._on_progress = on_progress
-        self._on_end = on_end
-        self._is_paused = is_paused
-        self._bodies: deque[bytes] = deque()
-        self._sent = 0
-
-    def add(self, body: bytes) -> None:
-        """Append a body to those that are being written."""
-        self._bodies.append(body)
-
-    def start(self) -> None:
-        """Begin to write."""
-        self._write_chunks()
-
-    def pauseProducing(self) -> None:  # noqa: N802
-        """Pause, because the connection is full."""
-        self._is_paused = True
-
-    def resumeProducing(self) -> None:  # noqa: N802
-        """Continue, because the client has read the data."""
-        self._is_paused = False
-        self._on_progress()
-        self._write_chunks()
-
-    def stopProducing(self) -> None:  # noqa: N802
-        """Discard the remaining data."""
-        self._bodies.clear()
-
-    def _write_chunks(self) -> None:
-        while self._bodies and not self._is_paused:
-            body, start = self._bodies[0], self._sent
-            self._sent += CHUNK
-            if self._sent >= len(body):
-                self._bodies.popleft()
-                self._sent = 0
-            self._write(body[start : start + CHUNK])
-            if not self._bodies:
-                self._on_end()
-
-
-def basic_credentials(authorization: str) -> tuple[str, str]:
-    """Return the user and the password of Basic authentication (RFC 7617), or empty texts.
-
-    :param authorization: the value of the header field.
-    """
-    sent = Authorization.from_header(authorization.strip())
-    if sent is None or sent.type != "basic":
-        return "", ""
-    return sent.username or "", sent.password or ""
-
-
-def header_values(request: Request, name: bytes) -> list[str]:
-    """Return the values of a header, one per line, with bytes that are not UTF-8 replaced.
-
-    Twisted raises an error for such bytes if the name is a ``str``.
-    """
-    values = request.requestHeaders.getRawHeaders(name, ())
-    return [value.decode("utf-8", "replace") for value in values]
-
+MAX_LARGE_BODIES_OF_CLIENT = 134_217_728
+"""Maximum number of these bytes from one client."""
 
 Network = IPv4Network | IPv6Network
 
@@ -225,6 +43,8 @@ LOCAL_PEER = "127.0.0.1"
 """The address of a peer without an IP address, such as a UNIX socket."""
 
 SCHEMES = frozenset({"http", "https"})
+
+_HOST = re.compile(r"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
 
 
 class ClientAddresses(Struct, eq=False):
@@ -277,9 +97,6 @@ def _elements_of(request: Request, name: bytes) -> list[str]:
     return [word.strip() for line in lines for word in line.split(",")]
 
 
-_HOST = re.compile(r"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
-
-
 class RequestUrls(Struct, frozen=True, eq=False):
     """The public URLs of the service: the configured one, or the one that a request used.
 
@@ -304,25 +121,6 @@ class RequestUrls(Struct, frozen=True, eq=False):
         except ValueError:
             return self.default
         return PublicUrls(url)
-
-
-def loggable_path(path: bytes) -> str:
-    """Return a path for the log, without share tokens, which would grant access."""
-    text = path.decode("ascii", "replace")
-    return "/share/..." if text.startswith("/share/") else text
-
-
-MAX_BODY = 65_536
-"""Maximum number of bytes of a request body."""
-
-HOST_NAME = b"localhost"
-
-
-MAX_LARGE_BODIES = 268_435_456
-"""Maximum number of bytes of all bodies over `MAX_BODY` that are being received or handled."""
-
-MAX_LARGE_BODIES_OF_CLIENT = 134_217_728
-"""Maximum number of these bytes from one client."""
 
 
 class BodyLimits:
@@ -530,6 +328,15 @@ class PacedRequest(BoundedRequest):
         return counting_key(self._addresses.client_ip(self))
 
 
+def header_values(request: Request, name: bytes) -> list[str]:
+    """Return the values of a header, one per line, with bytes that are not UTF-8 replaced.
+
+    Twisted raises an error for such bytes if the name is a ``str``.
+    """
+    values = request.requestHeaders.getRawHeaders(name, ())
+    return [value.decode("utf-8", "replace") for value in values]
+
+
 def headers_of(request: Request) -> Mapping[str, str]:
     """Return the header fields by lower-case name. The values of a repeated field are joined."""
     return {
@@ -543,3 +350,20 @@ def headers_of(request: Request) -> Mapping[str, str]:
 def read_body(request: Request) -> bytes:
     """Return the body, which has been received within the limits of the request."""
     return b"" if request.content is None else request.content.read()
+
+
+def basic_credentials(authorization: str) -> tuple[str, str]:
+    """Return the user and the password of Basic authentication (RFC 7617), or empty texts.
+
+    :param authorization: the value of the header field.
+    """
+    sent = Authorization.from_header(authorization.strip())
+    if sent is None or sent.type != "basic":
+        return "", ""
+    return sent.username or "", sent.password or ""
+
+
+def loggable_path(path: bytes) -> str:
+    """Return a path for the log, without share tokens, which would grant access."""
+    text = path.decode("ascii", "replace")
+    return "/share/..." if text.startswith("/share/") else text
