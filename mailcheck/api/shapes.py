@@ -12,9 +12,11 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from functools import cache
 from io import BytesIO
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Final, TypeAlias, Union, cast
+from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeVar, Union, cast, get_args
 
 import msgspec
+
+from mailcheck.core.instants import Instant, format_instant
 
 CHUNK = 1_000_000
 """Maximum number of characters that are encoded at once. That takes a few milliseconds."""
@@ -23,6 +25,8 @@ JsonValue = str | int | float | bool | None | Sequence["JsonValue"] | Mapping[st
 JsonObject = Mapping[str, JsonValue]
 
 Schema = JsonObject
+
+S = TypeVar("S", bound="Shape")
 
 
 def dump_json(value: object) -> bytes:
@@ -114,7 +118,9 @@ def schema_keywords(**keywords: JsonValue) -> msgspec.Meta:
     return msgspec.Meta(extra_json_schema=dict(keywords))
 
 
-Timestamp = Annotated[str, schema_keywords(format="date-time")]
+_DATE_TIME = schema_keywords(format="date-time")
+
+Timestamp = Annotated[str, _DATE_TIME]
 """An instant: ISO 8601 in UTC with milliseconds."""
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -130,9 +136,37 @@ def as_json(shape: object) -> Any:
     return msgspec.json.decode(dump_json(shape))
 
 
-def fields_of(shape: Shape, kind: type[Shape]) -> dict[str, Any]:
-    """Return the fields of a shape that another type of shape has too."""
-    return {name: getattr(shape, name) for name in kind.__struct_fields__}
+def shape_from(kind: type[S], source: object, **others: Any) -> S:
+    """Create a shape from ``others``, and for the rest from the attributes of the same names.
+
+    The instants of ``source`` become timestamps.
+    """
+    timestamps = _timestamps_of(kind)
+    for name in kind.__struct_fields__:
+        if name not in others:
+            value = getattr(source, name)
+            is_instant = name in timestamps and isinstance(value, int)
+            others[name] = format_instant(Instant(value)) if is_instant else value
+    return kind(**others)
+
+
+def timestamp(instant: Instant | None) -> str | None:
+    """Return an instant as a timestamp, and `None` as `None`."""
+    return None if instant is None else format_instant(instant)
+
+
+@cache
+def _timestamps_of(kind: type[Shape]) -> frozenset[str]:
+    return frozenset(
+        field.name for field in msgspec.structs.fields(kind) if _is_timestamp(field.type)
+    )
+
+
+def _is_timestamp(kind: Any) -> bool:
+    """Return whether a type is a `Timestamp`, which may be optional or described."""
+    return _DATE_TIME in getattr(kind, "__metadata__", ()) or any(
+        map(_is_timestamp, get_args(kind))
+    )
 
 
 def with_wire_names(shape: type[Shape], known: Mapping[str, object]) -> dict[str, object]:

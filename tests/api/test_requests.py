@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from msgspec import NODEFAULT, UNSET
 from msgspec.structs import replace
 
-from mailcheck.api.mcp import domains, inbox
+from mailcheck.api.mcp import domains, inbox, messages, reports
 from mailcheck.api.requests.checks import WatchChoice, WatchesToCreate
 from mailcheck.api.requests.inbox import (
     ContentFilters,
@@ -50,10 +50,10 @@ TOOL_REQUESTS: list[type[Request]] = [
     inbox.NewAddressArguments,
     inbox.WaitForMessageArguments,
     inbox.ListMessagesArguments,
-    inbox.MessageArguments,
-    inbox.GetMessageArguments,
+    messages.MessageArguments,
+    messages.GetMessageArguments,
     domains.CheckDomainArguments,
-    domains.GetReportsArguments,
+    reports.GetReportsArguments,
 ]
 
 NAMES = ["tag", "after", "since", "from", "subject", "to", "q", "timeout", "limit", "page", "id"]
@@ -140,7 +140,7 @@ def test_the_parser_has_the_bounds_of_the_schema(request_: type[Request], name: 
 def test_text_that_no_store_can_hold_is_refused(text: str) -> None:
     """NUL and lone surrogates, which JSON can contain, are rejected."""
     with pytest.raises(InvalidParameter, match="a NUL or a lone surrogate"):
-        read_arguments(inbox.MessageArguments, {"id": text})
+        read_arguments(messages.MessageArguments, {"id": text})
 
 
 @rows(float("inf"), 1e308, 10**300, -(10**300))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mailcheck.api.mcp.inbox import PARTS
+from mailcheck.api.mcp.messages import PARTS
 from mailcheck.assembly.workers import Workers
 from mailcheck.web.site.requests import MAX_BODY
 from mailcheck.workers.scheduling import DirectWorker

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from mailcheck.api.shapes import Shape, Timestamp, doc
+from mailcheck.api.shapes import Shape, Timestamp, doc, shape_from
 from mailcheck.core import audit
 from mailcheck.core.instants import format_instant
 from mailcheck.operations.follow_audit import AuditPage
@@ -33,16 +33,8 @@ class AuditLog(Shape):
 
 def render_entry(entry: audit.AuditEntry) -> AuditEntry:
     """Render an entry."""
-    return AuditEntry(
-        id=entry.id,
-        at=format_instant(entry.happened_at),
-        account_id=entry.account_id,
-        account=entry.account_name,
-        action=entry.action,
-        actor=entry.actor,
-        client=entry.client,
-        detail=entry.detail,
-    )
+    at = format_instant(entry.happened_at)
+    return shape_from(AuditEntry, entry, at=at, account=entry.account_name)
 
 
 def render_log(page: AuditPage) -> AuditLog:

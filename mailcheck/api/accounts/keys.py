@@ -1,10 +1,9 @@
 """JSON shapes of API keys."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from mailcheck.api.shapes import Always, Count, Shape, Texts, Timestamp, doc
-from mailcheck.core import accounts
+from mailcheck.api.shapes import Always, Count, Shape, Texts, Timestamp, doc, shape_from, timestamp
 from mailcheck.core.instants import format_instant
 from mailcheck.core.rights import Scope
 from mailcheck.operations.accounts.manage_accounts import IssuedKey, RotatedKey
@@ -45,6 +44,9 @@ class ApiKey(Shape):
     is_program: Annotated[bool, doc("whether a program uses it that a person has connected")]
 
 
+K = TypeVar("K", bound=ApiKey)
+
+
 class ApiKeys(Shape):
     """The valid keys of an account or project."""
 
@@ -73,7 +75,7 @@ class RevokedApiKey(Shape):
 
 def render_key(use: KeyUse) -> ApiKey:
     """Render a key."""
-    return ApiKey(**_fields(use))
+    return _key(ApiKey, use)
 
 
 def render_keys(uses: Sequence[KeyUse]) -> ApiKeys:
@@ -83,39 +85,34 @@ def render_keys(uses: Sequence[KeyUse]) -> ApiKeys:
 
 def render_issued(use: KeyUse, issued: IssuedKey) -> ApiKeyWithSecret:
     """Render a new key with its secret."""
-    return ApiKeyWithSecret(**_fields(use), secret=issued.secret)
+    return _key(ApiKeyWithSecret, use, secret=issued.secret)
 
 
 def render_rotated(use: KeyUse, rotated: RotatedKey) -> RotatedApiKey:
     """Render a key that follows another one."""
-    return RotatedApiKey(
-        **_fields(use),
+    return _key(
+        RotatedApiKey,
+        use,
         secret=rotated.secret,
         earlier_id=rotated.earlier.id,
         earlier_until=format_instant(rotated.earlier.expires_at or rotated.key.created_at),
     )
 
 
-def _fields(use: KeyUse) -> dict[str, Any]:
-    key, rights = use.key, use.key.rights
-    return {
-        "id": key.id,
-        "name": key.name,
-        "hint": key.hint,
-        "scopes": None if rights.scopes is None else tuple(sorted(rights.scopes)),
-        "tags": () if rights.tags is None else rights.tags.tags,
-        "tag_prefix": None if rights.tags is None else rights.tags.prefix,
-        "per_minute": use.limits.per_minute,
-        "per_day": use.limits.per_day,
-        "used_this_minute": use.used_this_minute,
-        "used_today": use.used_today,
-        "created_at": format_instant(key.created_at),
-        "expires_at": None if key.expires_at is None else format_instant(key.expires_at),
-        "last_used_at": None if use.last_used_at is None else format_instant(use.last_used_at),
-        "made_by": None if use.maker is None else _maker(use.maker),
-        "is_program": key.client_id is not None,
-    }
-
-
-def _maker(maker: accounts.KeyMaker) -> KeyMaker:
-    return KeyMaker(maker.account_id, maker.name, maker.has_left)
+def _key(kind: type[K], use: KeyUse, **others: Any) -> K:
+    key, rights, maker = use.key, use.key.rights, use.maker
+    return shape_from(
+        kind,
+        key,
+        scopes=None if rights.scopes is None else tuple(sorted(rights.scopes)),
+        tags=() if rights.tags is None else rights.tags.tags,
+        tag_prefix=None if rights.tags is None else rights.tags.prefix,
+        per_minute=use.limits.per_minute,
+        per_day=use.limits.per_day,
+        used_this_minute=use.used_this_minute,
+        used_today=use.used_today,
+        last_used_at=timestamp(use.last_used_at),
+        made_by=None if maker is None else shape_from(KeyMaker, maker, id=maker.account_id),
+        is_program=key.client_id is not None,
+        **others,
+    )

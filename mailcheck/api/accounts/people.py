@@ -1,12 +1,13 @@
 """JSON shapes of accounts, for the operator."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
+
+from msgspec.structs import asdict
 
 from mailcheck.api.accounts.projects import Deleted
-from mailcheck.api.shapes import Always, Count, Shape, Timestamp, doc
+from mailcheck.api.shapes import Always, Count, Shape, Timestamp, doc, shape_from, timestamp
 from mailcheck.core import accounts
-from mailcheck.core.instants import Instant, format_instant
 
 
 class Account(Shape):
@@ -22,6 +23,9 @@ class Account(Shape):
     max_messages: Annotated[int | None, doc("null: the configured limit")]
     max_bytes: Annotated[int | None, doc("null: the configured limit")]
     retention_hours: Annotated[int | None, doc("null: the configured time")]
+
+
+A = TypeVar("A", bound=Account)
 
 
 class AccountUse(Account):
@@ -81,18 +85,20 @@ class DeletedAccount(Shape):
 
 def render_account(account: accounts.Account, domain: str) -> Account:
     """Render an account. ``domain`` is that of its address."""
-    return Account(**_fields(account, domain))
+    return _account(Account, account, domain)
 
 
 def render_uses(uses: Sequence[accounts.AccountUse], total: int, domain: str) -> Accounts:
     """Render a page of accounts."""
     return Accounts(
         tuple(
-            AccountUse(
-                **_fields(use.account, domain),
+            _account(
+                AccountUse,
+                use.account,
+                domain,
                 messages=use.message_count,
                 bytes=use.byte_count,
-                last_active_at=_moment(use.last_active_at),
+                last_active_at=timestamp(use.last_active_at),
             )
             for use in uses
         ),
@@ -104,29 +110,9 @@ def render_access(
     account: accounts.Account, access: accounts.PersonalAccess, domain: str
 ) -> AccountAccess:
     """Render an account with its access."""
-    return AccountAccess(
-        **_fields(account, domain),
-        sessions=access.sessions,
-        programs=access.programs,
-        keys=access.keys,
-        shared_keys=access.shared_keys,
-    )
+    return _account(AccountAccess, account, domain, **asdict(access))
 
 
-def _moment(instant: Instant | None) -> str | None:
-    return None if instant is None else format_instant(instant)
-
-
-def _fields(account: accounts.Account, domain: str) -> dict[str, Any]:
-    return {
-        "id": account.id,
-        "name": account.name,
-        "address": f"{account.mailbox_name}@{domain}",
-        "is_project": account.is_project,
-        "is_operator": account.is_operator,
-        "created_at": format_instant(account.created_at),
-        "disabled_at": _moment(account.disabled_at),
-        "max_messages": account.max_messages,
-        "max_bytes": account.max_bytes,
-        "retention_hours": account.retention_hours,
-    }
+def _account(kind: type[A], account: accounts.Account, domain: str, **others: Any) -> A:
+    address = f"{account.mailbox_name}@{domain}"
+    return shape_from(kind, account, address=address, **others)

@@ -3,11 +3,8 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from msgspec.structs import asdict
-
-from mailcheck.api.shapes import Always, Count, Shape, Timestamp, doc
+from mailcheck.api.shapes import Always, Count, Shape, Timestamp, doc, shape_from
 from mailcheck.core.accounts import Account
-from mailcheck.core.instants import format_instant
 from mailcheck.core.projects import ListedInvitation, Role
 from mailcheck.core.projects import Member as ProjectMember
 
@@ -97,13 +94,8 @@ class RevokedInvitation(Shape):
 
 def render_project(project: Account, domain: str) -> Project:
     """Render a project. ``domain`` is that of its address."""
-    return Project(
-        id=project.id,
-        name=project.name,
-        address=f"{project.mailbox_name}@{domain}",
-        created_at=format_instant(project.created_at),
-        disabled=project.disabled_at is not None,
-    )
+    address = f"{project.mailbox_name}@{domain}"
+    return shape_from(Project, project, address=address, disabled=project.disabled_at is not None)
 
 
 def render_projects(found: Sequence[Account], domain: str) -> Projects:
@@ -113,7 +105,7 @@ def render_projects(found: Sequence[Account], domain: str) -> Projects:
 
 def render_member(member: ProjectMember) -> Member:
     """Render a member."""
-    return Member(member.account_id, member.name, member.role, format_instant(member.added_at))
+    return shape_from(Member, member, id=member.account_id)
 
 
 def render_members(members: Sequence[ProjectMember]) -> Members:
@@ -123,9 +115,7 @@ def render_members(members: Sequence[ProjectMember]) -> Members:
 
 def render_invitation(listed: ListedInvitation) -> Invitation:
     """Render an invitation."""
-    return Invitation(
-        listed.id, listed.role, listed.address or None, format_instant(listed.expires_at)
-    )
+    return shape_from(Invitation, listed, address=listed.address or None)
 
 
 def render_invitations(listed: Sequence[ListedInvitation]) -> Invitations:
@@ -135,4 +125,4 @@ def render_invitations(listed: Sequence[ListedInvitation]) -> Invitations:
 
 def render_invited(listed: ListedInvitation, url: str) -> InvitationWithLink:
     """Render a new invitation with its link."""
-    return InvitationWithLink(**asdict(render_invitation(listed)), url=url)
+    return shape_from(InvitationWithLink, render_invitation(listed), url=url)

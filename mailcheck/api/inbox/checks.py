@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from mailcheck.api.shapes import Count, Shape, Texts, doc, schema_keywords
+from msgspec import convert
+
+from mailcheck.api.shapes import Count, Shape, Texts, doc, schema_keywords, shape_from
 from mailcheck.checks import mail_checks as checks
 from mailcheck.checks.findings import Severity
 from mailcheck.checks.link_checks import LinkCheck, LinkProblem, LinkVerdict
@@ -174,10 +176,7 @@ def render_checks(message_id: MessageId, found: checks.MailChecks) -> MessageChe
         id=message_id,
         compatibility=render_compatibility(found.compatibility),
         accessibility=render_accessibility(found.accessibility),
-        links=tuple(
-            MailLink(link.url, link.words, link.is_best, link.is_unsubscribe)
-            for link in found.links
-        ),
+        links=convert(found.links, tuple[MailLink, ...], from_attributes=True),
         is_cut=found.is_cut,
     )
 
@@ -193,16 +192,12 @@ def render_compatibility(found: checks.Compatibility | None) -> Compatibility | 
     """Render the support of HTML by mail clients."""
     if found is None:
         return None
-    return Compatibility(
-        found.source,
-        found.licence,
-        found.date,
-        tuple(map(_support, found.clients)),
-        tuple(map(_feature, found.findings)),
-        not_judged=tuple(
-            NotJudged(entry.what, entry.reason, _places(entry.places), entry.count)
-            for entry in found.not_judged
-        ),
+    return shape_from(
+        Compatibility,
+        found,
+        clients=convert(found.clients, tuple[ClientSupport, ...], from_attributes=True),
+        findings=tuple(map(_feature, found.findings)),
+        not_judged=convert(found.not_judged, tuple[NotJudged, ...], from_attributes=True),
     )
 
 
@@ -221,47 +216,37 @@ def render_checked_links(message_id: MessageId, found: Sequence[LinkCheck]) -> C
 def render_pressed(found: Pressed) -> PressedUnsubscribe:
     """Render the result of an unsubscribe request."""
     answer = found.answer
-    return PressedUnsubscribe(
+    return shape_from(
+        PressedUnsubscribe,
+        found,
         url=answer.url or None,
-        verdict=found.verdict,
         status=answer.status,
         location=answer.location or None,
-        problem=found.problem,
-        explanation=found.explanation,
         fix=found.fix or None,
     )
 
 
-def _support(one: checks.Support) -> ClientSupport:
-    return ClientSupport(one.family, one.supported, one.partial, one.unsupported, one.unknown)
-
-
 def _places(places: Sequence[checks.Place]) -> tuple[Place, ...]:
-    return tuple(Place(place.line, place.excerpt) for place in places)
+    return convert(places, tuple[Place, ...], from_attributes=True)
 
 
 def _feature(one: checks.FeatureFinding) -> FeatureFinding:
-    return FeatureFinding(
+    return shape_from(
+        FeatureFinding,
+        one,
         feature=one.slug,
-        title=one.title,
         url=FEATURE_PAGE.format(slug=one.slug),
-        tested=one.tested,
-        support=tuple(map(_support, one.support)),
-        unsupported=one.unsupported,
-        partial=one.partial,
-        notes=tuple(ClientNote(note.text, note.clients) for note in one.notes),
+        support=convert(one.support, tuple[ClientSupport, ...], from_attributes=True),
+        notes=convert(one.notes, tuple[ClientNote, ...], from_attributes=True),
         places=_places(one.places),
-        count=one.count,
     )
 
 
 def _barrier(one: checks.AccessibilityFinding) -> AccessibilityFinding:
-    return AccessibilityFinding(
-        id=one.finding.id,
-        severity=one.finding.severity,
+    return shape_from(
+        AccessibilityFinding,
+        one.finding,
         criterion=one.criterion,
-        meaning=one.finding.meaning,
-        fix=one.finding.fix,
         places=_places(one.places),
         count=one.count,
     )
@@ -270,13 +255,11 @@ def _barrier(one: checks.AccessibilityFinding) -> AccessibilityFinding:
 def _checked(one: LinkCheck) -> CheckedLink:
     answer = one.answer
     hops = answer.hops if len(answer.hops) > 1 else ()
-    return CheckedLink(
+    return shape_from(
+        CheckedLink,
+        one,
         url=answer.url,
         method=answer.method,
-        verdict=one.verdict,
-        status=one.status,
-        final_url=one.final_url,
-        redirects=tuple(Hop(hop.url, hop.status) for hop in hops),
+        redirects=convert(hops, tuple[Hop, ...], from_attributes=True),
         problem=answer.problem,
-        explanation=one.explanation,
     )

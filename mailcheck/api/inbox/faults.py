@@ -2,6 +2,8 @@
 
 from typing import Annotated
 
+from msgspec import convert
+
 from mailcheck.api.shapes import Shape, doc
 from mailcheck.core.faults import FAULTS, LARGEST_EVERY
 
@@ -32,5 +34,4 @@ class Faults(Shape):
 
 def render_faults(every: int | None, *, is_on: bool) -> Faults:
     """Render the available faults and the setting of a key."""
-    faults = tuple(Fault(fault.tag, fault.does, fault.good_sender) for fault in FAULTS)
-    return Faults(every, is_on, faults)
+    return Faults(every, is_on, convert(FAULTS, tuple[Fault, ...], from_attributes=True))

@@ -1,12 +1,11 @@
 """JSON shapes of mail into applications: routes, sent mails and attempts."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, TypeVar
 
-from mailcheck.api.shapes import Always, Count, Shape, Texts, Timestamp, doc
+from mailcheck.api.shapes import Always, Count, Shape, Texts, Timestamp, doc, shape_from, timestamp
 from mailcheck.core import inbound
 from mailcheck.core.inbound import InboundFault, InboundFormat, InboundState
-from mailcheck.core.instants import Instant, format_instant
 from mailcheck.operations.inbound.read_attempts import AttemptPage
 from mailcheck.operations.inbound.send_mail import SentMail
 from mailcheck.operations.inbox.webhooks.event_signatures import verification_key
@@ -34,6 +33,9 @@ class InboundRoute(Shape):
         str | None,
         doc("public key with which SendGrid's libraries verify; null for other formats"),
     ]
+
+
+R = TypeVar("R", bound=InboundRoute)
 
 
 class InboundRouteWithSecret(InboundRoute):
@@ -126,7 +128,7 @@ class InboundAttempts(Shape):
 
 def render_route(route: inbound.InboundRoute) -> InboundRoute:
     """Render a route, without secrets."""
-    return InboundRoute(**_fields(route))
+    return _route(InboundRoute, route)
 
 
 def render_routes(routes: Sequence[inbound.InboundRoute]) -> InboundRoutes:
@@ -136,7 +138,7 @@ def render_routes(routes: Sequence[inbound.InboundRoute]) -> InboundRoutes:
 
 def render_created_route(route: inbound.InboundRoute) -> InboundRouteWithSecret:
     """Render a new route, with its secret."""
-    return InboundRouteWithSecret(**_fields(route), secret=route.secret)
+    return _route(InboundRouteWithSecret, route)
 
 
 def render_sent(sent: SentMail) -> SentInboundMail:
@@ -161,16 +163,10 @@ def render_attempts(page: AttemptPage) -> InboundAttempts:
 
 def render_attempt(attempt: inbound.InboundAttempt) -> InboundAttemptShape:
     """Render an attempt."""
-    return InboundAttemptShape(
-        delivery_id=attempt.delivery_id,
-        route_id=attempt.route_id,
-        mail_id=attempt.mail_id,
-        number=attempt.number,
-        at=format_instant(attempt.at),
+    return shape_from(
+        InboundAttemptShape,
+        attempt,
         delivered=not attempt.problem,
-        status=attempt.status,
-        problem=attempt.problem,
-        milliseconds=attempt.milliseconds,
         request_headers=_headers(attempt.request_headers),
         answer_headers=_headers(attempt.answer_headers),
         answer=attempt.answer.decode("utf-8", "replace"),
@@ -178,17 +174,11 @@ def render_attempt(attempt: inbound.InboundAttempt) -> InboundAttemptShape:
 
 
 def _render_delivery(listed: ListedDelivery) -> InboundDeliveryShape:
-    delivery = listed.delivery
-    return InboundDeliveryShape(
-        id=delivery.id,
-        route_id=delivery.route_id,
-        mail_id=delivery.mail_id or "",
-        recipients=delivery.recipients,
+    return shape_from(
+        InboundDeliveryShape,
+        listed.delivery,
         subject="" if listed.header is None else listed.header.subject,
-        state=delivery.state,
-        fault=delivery.fault,
-        created_at=format_instant(delivery.created_at),
-        next_attempt_at=_moment(delivery.due_at),
+        next_attempt_at=timestamp(listed.delivery.due_at),
     )
 
 
@@ -196,21 +186,7 @@ def _headers(pairs: Sequence[tuple[str, str]]) -> tuple[HeaderField, ...]:
     return tuple(HeaderField(name, value) for name, value in pairs)
 
 
-def _fields(route: inbound.InboundRoute) -> dict[str, Any]:
+def _route(kind: type[R], route: inbound.InboundRoute) -> R:
     has_key = route.format in _WITH_PUBLIC_KEY
-    return {
-        "id": route.id,
-        "to": route.to,
-        "format": route.format,
-        "url": route.url,
-        "user": route.user,
-        "speed": route.speed,
-        "fault": route.fault,
-        "confirmed": route.is_confirmed,
-        "created_at": format_instant(route.created_at),
-        "verification_key": verification_key(route.secret) if has_key else None,
-    }
-
-
-def _moment(instant: Instant | None) -> str | None:
-    return None if instant is None else format_instant(instant)
+    public_key = verification_key(route.secret) if has_key else None
+    return shape_from(kind, route, confirmed=route.is_confirmed, verification_key=public_key)

@@ -1,17 +1,16 @@
 """JSON shapes of messages (docs/reference/contract.md)."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from mailcheck.api.authentication import Authentication, render_authentication
-from mailcheck.api.shapes import ABSENT, Absent, Count, Shape, Texts, Timestamp, doc
+from mailcheck.api.shapes import ABSENT, Absent, Count, Shape, Texts, Timestamp, doc, shape_from
 from mailcheck.api.urls import PublicUrls
 from mailcheck.checks.deliverability import authentication as verdicts
 from mailcheck.core import content, messages
 from mailcheck.core.cursors import format_cursor
-from mailcheck.core.identifiers import MessageId
-from mailcheck.core.instants import format_instant
 
 Cursor = Annotated[str, doc("position in the inbox; pass it unchanged as `after`")]
 
@@ -58,6 +57,9 @@ class SummarizedMessage(Shape):
     delivery_id: Annotated[str, doc("shared by all recipients of one mail")]
     via: Annotated[str, doc("how it came: smtp, or the provider whose API was called")]
     keywords: Annotated[Texts, doc("keywords from mail programs, or tags from Mailpit's clients")]
+
+
+M = TypeVar("M", bound=SummarizedMessage)
 
 
 class ListedMessage(SummarizedMessage):
@@ -176,15 +178,19 @@ def render_message(
 ) -> Message:
     """Render a complete message. Unknown authentication results are absent."""
     found = message.content
-    return Message(
-        **_summary(message.summary, found.extracted, urls),
+    return _summarized(
+        Message,
+        message.summary,
+        found.extracted,
+        urls,
         text=found.text,
         html=found.html,
         headers=join_headers(found.header_list),
         header_list=found.header_list,
         addresses=_addresses(found),
         attachments=tuple(
-            _attachment(message.summary.id, facts, urls) for facts in found.attachments
+            shape_from(Attachment, facts, url=urls.attachment_url(message.summary.id, facts.id))
+            for facts in found.attachments
         ),
         envelope=_envelope(message),
         extraction=tuple(map(render_candidate, found.candidates)),
@@ -196,14 +202,11 @@ def render_message(
 
 def render_listed_message(message: messages.ListedMessage, urls: PublicUrls) -> ListedMessage:
     """Render an entry of a list with its first links. A mail can have 500 KB of links."""
-    fields = _summary(message.summary, message.extracted, urls)
-    links = bound_links(fields["links"], MAX_LISTED_LINKS)
-    left_out = len(fields["links"]) - len(links)
-    return ListedMessage(
-        **{**fields, "links": links},
-        is_read=message.summary.is_read,
-        links_left_out=left_out or ABSENT,
-    )
+    extracted = message.extracted
+    links = bound_links(extracted.links, MAX_LISTED_LINKS)
+    left_out = len(extracted.links) - len(links) or ABSENT
+    shown = replace(extracted, links=links)
+    return _summarized(ListedMessage, message.summary, shown, urls, links_left_out=left_out)
 
 
 def bound_links(links: Texts, most: int, left: int = MAX_LINK_CHARACTERS) -> Texts:
@@ -219,13 +222,12 @@ def bound_links(links: Texts, most: int, left: int = MAX_LINK_CHARACTERS) -> Tex
 
 def render_seen_message(message: messages.MessageSummary, reasons: tuple[str, ...]) -> SeenMessage:
     """Render a message that arrived but did not match the wait."""
-    return SeenMessage(
-        id=message.id,
+    return shape_from(
+        SeenMessage,
+        message,
         to=message.recipient,
-        tag=message.tag,
         from_=_author(message.header),
         subject=message.header.subject,
-        received_at=format_instant(message.received_at),
         cursor=format_cursor(message.position),
         reasons=reasons,
     )
@@ -233,25 +235,20 @@ def render_seen_message(message: messages.MessageSummary, reasons: tuple[str, ..
 
 def render_refusal(refusal: messages.Refusal) -> RefusedMail:
     """Render a mail that was rejected for the inbox."""
-    return RefusedMail(
+    return shape_from(
+        RefusedMail,
+        refusal,
         to=refusal.recipient,
         from_=refusal.envelope_sender,
         client=refusal.client_ip,
-        reason=refusal.reason,
-        refused_at=format_instant(refusal.refused_at),
         count=refusal.count if refusal.count > 1 else ABSENT,
     )
 
 
 def render_candidate(candidate: content.Candidate) -> Candidate:
     """Render a possible code or link."""
-    return Candidate(
-        candidate.kind,
-        candidate.value,
-        candidate.score,
-        candidate.is_accepted,
-        tuple(candidate.reasons),
-    )
+    reasons = tuple(candidate.reasons)
+    return shape_from(Candidate, candidate, accepted=candidate.is_accepted, reasons=reasons)
 
 
 def join_headers(header_list: tuple[tuple[str, str], ...]) -> dict[str, str]:
@@ -263,27 +260,27 @@ def join_headers(header_list: tuple[tuple[str, str], ...]) -> dict[str, str]:
     return headers
 
 
-def _summary(
-    message: messages.MessageSummary, extracted: content.Extracted, urls: PublicUrls
-) -> dict[str, Any]:
-    return {
-        "id": message.id,
-        "to": message.recipient,
-        "tag": message.tag,
-        "from_": _author(message.header),
-        "subject": message.header.subject,
-        "received_at": format_instant(message.received_at),
-        "expires_at": format_instant(message.expires_at),
-        "links": tuple(extracted.links),
-        "best_link": extracted.best_link,
-        "codes": tuple(extracted.codes),
-        "share_url": urls.share_url(message.id, message.share_token),
-        "size": message.size,
-        "cursor": format_cursor(message.position),
-        "delivery_id": message.delivery_id,
-        "via": message.via,
-        "keywords": tuple(message.keywords),
-    }
+def _summarized(
+    kind: type[M],
+    message: messages.MessageSummary,
+    extracted: content.Extracted,
+    urls: PublicUrls,
+    **others: Any,
+) -> M:
+    return shape_from(
+        kind,
+        message,
+        to=message.recipient,
+        from_=_author(message.header),
+        subject=message.header.subject,
+        links=tuple(extracted.links),
+        best_link=extracted.best_link,
+        codes=tuple(extracted.codes),
+        share_url=urls.share_url(message.id, message.share_token),
+        cursor=format_cursor(message.position),
+        keywords=tuple(message.keywords),
+        **others,
+    )
 
 
 def _addresses(found: content.MessageContent) -> Addresses:
@@ -298,19 +295,6 @@ def _addresses(found: content.MessageContent) -> Addresses:
 
 def _author(header: content.HeaderSummary) -> Author:
     return Author(header.author_address, header.author_name)
-
-
-def _attachment(
-    message_id: MessageId, facts: content.AttachmentFacts, urls: PublicUrls
-) -> Attachment:
-    return Attachment(
-        id=facts.id,
-        filename=facts.filename,
-        content_type=facts.content_type,
-        size=facts.size,
-        content_id=facts.content_id,
-        url=urls.attachment_url(message_id, facts.id),
-    )
 
 
 def _envelope(message: messages.StoredMessage) -> Envelope:

@@ -1,6 +1,6 @@
 """JSON shapes of webhooks (docs/reference/contract.md)."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -17,11 +17,13 @@ from mailcheck.api.shapes import (
     Timestamp,
     as_json,
     doc,
+    shape_from,
+    timestamp,
 )
 from mailcheck.core import webhooks
 from mailcheck.core.cursors import format_cursor
 from mailcheck.core.filters import MessageFilter
-from mailcheck.core.instants import Instant, format_instant
+from mailcheck.core.instants import format_instant
 from mailcheck.operations.inbox.webhooks.event_signatures import verification_key
 from mailcheck.operations.inbox.webhooks.manage_webhooks import WebhookDetails
 
@@ -78,6 +80,9 @@ class Webhook(Shape):
     ]
 
 
+W = TypeVar("W", bound=Webhook)
+
+
 class WebhookWithSecret(Webhook):
     """A webhook with its secret, which no other response contains."""
 
@@ -128,7 +133,7 @@ class DeletedWebhook(Shape):
 
 def render_webhook(webhook: webhooks.Webhook) -> Webhook:
     """Render a webhook."""
-    return Webhook(**_fields(webhook))
+    return _webhook(Webhook, webhook)
 
 
 def render_webhooks(found: list[webhooks.Webhook]) -> Webhooks:
@@ -138,55 +143,46 @@ def render_webhooks(found: list[webhooks.Webhook]) -> Webhooks:
 
 def render_created(webhook: webhooks.Webhook) -> WebhookWithSecret:
     """Render a new webhook, with its secret."""
-    return WebhookWithSecret(**_fields(webhook), secret=webhook.secret)
+    return _webhook(WebhookWithSecret, webhook)
 
 
 def render_rotated(webhook: webhooks.Webhook) -> RotatedWebhook:
     """Render a webhook with its new secret."""
     until = format_instant(webhook.earlier_until or webhook.created_at)
-    return RotatedWebhook(**_fields(webhook), secret=webhook.secret, earlier_signs_until=until)
+    return _webhook(RotatedWebhook, webhook, earlier_signs_until=until)
 
 
 def render_shown(shown: WebhookDetails) -> ShownWebhookShape:
     """Render a webhook with its last delivery attempts."""
     deliveries = tuple(map(render_delivery, shown.deliveries))
-    return ShownWebhookShape(**_fields(shown.webhook), deliveries=deliveries)
+    return _webhook(ShownWebhookShape, shown.webhook, deliveries=deliveries)
 
 
 def render_delivery(delivery: webhooks.WebhookDelivery) -> WebhookAttempt:
     """Render a delivery attempt."""
     attempt = delivery.attempt
-    return WebhookAttempt(
+    return shape_from(
+        WebhookAttempt,
+        delivery,
         id=delivery.event_id,
-        at=format_instant(delivery.at),
         delivered=attempt.is_taken,
         status=attempt.status,
         problem=attempt.problem,
-        milliseconds=delivery.milliseconds,
     )
 
 
-def _fields(webhook: webhooks.Webhook) -> dict[str, Any]:
-    return {
-        "id": webhook.id,
-        "url": webhook.url,
-        "filter": render_filter(webhook.wanted),
-        "created_at": format_instant(webhook.created_at),
-        "state": webhook.state,
-        "cursor": format_cursor(webhook.position),
-        "failing_since": _moment(webhook.failing_since),
-        "failures": webhook.failures,
-        "problem": webhook.problem,
-        "provider": webhook.provider or None,
-        "verification_key": (
-            verification_key(webhook.secret) if webhook.provider == "sendgrid" else None
-        ),
-        "next_attempt_at": _moment(webhook.retry_at),
-    }
-
-
-def _moment(instant: Instant | None) -> str | None:
-    return None if instant is None else format_instant(instant)
+def _webhook(kind: type[W], webhook: webhooks.Webhook, **others: Any) -> W:
+    has_key = webhook.provider == "sendgrid"
+    return shape_from(
+        kind,
+        webhook,
+        filter=render_filter(webhook.wanted),
+        cursor=format_cursor(webhook.position),
+        provider=webhook.provider or None,
+        verification_key=verification_key(webhook.secret) if has_key else None,
+        next_attempt_at=timestamp(webhook.retry_at),
+        **others,
+    )
 
 
 def render_filter(wanted: MessageFilter) -> WebhookFilter:

@@ -2,17 +2,17 @@
 
 from typing import Annotated
 
+from msgspec import convert
+
 from mailcheck.api.domains.heartbeats import (
-    BeatShape,
-    HeartbeatWithBeats,
     render_heartbeat_details,
     render_heartbeats,
 )
-from mailcheck.api.mcp.domains import OpenAlert
 from mailcheck.api.mcp.untrusted import PUBLISHED_NOTICE, Summarized, defuse
+from mailcheck.api.mcp.watches import OpenAlert
 from mailcheck.api.requests.fields import NAME
 from mailcheck.api.requests.parsing import Description, Request
-from mailcheck.api.shapes import ABSENT, Absent, Shape, Timestamp, doc, fields_of
+from mailcheck.api.shapes import ABSENT, Absent, Shape, Timestamp, doc, shape_from
 from mailcheck.core.domains import watches
 from mailcheck.core.domains.heartbeats import BeatVerdict, HeartbeatState
 from mailcheck.operations.domains.watches import manage_heartbeats
@@ -66,12 +66,8 @@ def render_all_heartbeats(
         HeartbeatsResult(
             PUBLISHED_NOTICE,
             f"{len(found)} heartbeats, {bad} with problems",
-            tuple(
-                ListedHeartbeat(**fields_of(heartbeat, ListedHeartbeat))
-                for heartbeat in shape.heartbeats
-            ),
-            tuple(OpenAlert(**fields_of(alert, OpenAlert)) for alert in shape.open_alerts)
-            or ABSENT,
+            convert(shape.heartbeats, tuple[ListedHeartbeat, ...], from_attributes=True),
+            convert(shape.open_alerts, tuple[OpenAlert, ...], from_attributes=True) or ABSENT,
         )
     )
 
@@ -80,21 +76,14 @@ def render_one_heartbeat(shown: HeartbeatDetails) -> HeartbeatsResult:
     """Render one heartbeat."""
     shape = render_heartbeat_details(shown)
     alerts = [alert for alert in shape.alerts if alert.ended_at is None]
+    beats = shape.beats[:NEWEST_BEATS]
     return defuse(
         HeartbeatsResult(
             untrusted=PUBLISHED_NOTICE,
             summary=f"heartbeat {shape.name}: {shape.state.value}, {len(alerts)} open alerts",
-            heartbeats=(ListedHeartbeat(**fields_of(shape, ListedHeartbeat)),),
-            open_alerts=tuple(OpenAlert(**fields_of(alert, OpenAlert)) for alert in alerts)
-            or ABSENT,
+            heartbeats=(shape_from(ListedHeartbeat, shape),),
+            open_alerts=convert(alerts, tuple[OpenAlert, ...], from_attributes=True) or ABSENT,
             address=shape.address,
-            beats=_beats(shape) or ABSENT,
+            beats=convert(beats, tuple[BeatForAgents, ...], from_attributes=True) or ABSENT,
         )
     )
-
-
-def _beats(shape: HeartbeatWithBeats) -> tuple[BeatForAgents, ...]:
-    def beat(one: BeatShape) -> BeatForAgents:
-        return BeatForAgents(**fields_of(one, BeatForAgents))
-
-    return tuple(map(beat, shape.beats[:NEWEST_BEATS]))

@@ -8,10 +8,9 @@ from mailcheck.api.mcp.untrusted import PUBLISHED_NOTICE, Summarized, defuse
 from mailcheck.api.requests.fields import LONGEST_WAIT, SECONDS, TEXT, one_of
 from mailcheck.api.requests.inbound import FAULTS, OPEN_TEXT
 from mailcheck.api.requests.parsing import Description, FieldType, Request
-from mailcheck.api.shapes import ABSENT, Absent, Shape, Timestamp, doc
+from mailcheck.api.shapes import ABSENT, Absent, Shape, Timestamp, doc, shape_from
 from mailcheck.core.identifiers import MessageId
 from mailcheck.core.inbound import InboundAttempt, InboundMailId, ReadyMail
-from mailcheck.core.instants import format_instant
 from mailcheck.operations.inbound.read_attempts import AttemptPage
 from mailcheck.operations.inbound.send_mail import Letter
 
@@ -119,10 +118,4 @@ def render_inbound(page: AttemptPage, mail_id: InboundMailId | None) -> InboundR
 
 def _render_attempt(attempt: InboundAttempt) -> AttemptForAgents:
     answer = attempt.answer.decode("utf-8", "replace")[:SHOWN_ANSWER]
-    return AttemptForAgents(
-        at=format_instant(attempt.at),
-        mail_id=attempt.mail_id,
-        status=attempt.status,
-        problem=attempt.problem,
-        answer=answer or ABSENT,
-    )
+    return shape_from(AttemptForAgents, attempt, answer=answer or ABSENT)

@@ -7,14 +7,8 @@ inside the fence of the call, because some of it was written by other parties.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mailcheck.api.mcp.inbox import (
-    AttachmentResult,
-    ListedMail,
-    ListResult,
-    MessageResult,
-    SeenMail,
-    WaitResult,
-)
+from mailcheck.api.mcp.inbox import ListedMail, ListResult, SeenMail, WaitResult
+from mailcheck.api.mcp.messages import AttachmentResult, MessageResult
 from mailcheck.api.mcp.untrusted import Fence
 from mailcheck.api.shapes import Absent, Shape, as_json, dump_json
 

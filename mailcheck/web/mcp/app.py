@@ -17,7 +17,7 @@ from mailcheck.api.mcp.cards import (
     render_message_card,
     render_report_card,
 )
-from mailcheck.api.mcp.inbox import MessageArguments
+from mailcheck.api.mcp.messages import MessageArguments
 from mailcheck.api.shapes import JsonObject, Shape
 from mailcheck.core.identifiers import DeliverabilityTestId
 from mailcheck.core.rights import Scope

@@ -5,29 +5,33 @@ from typing import Any
 from msgspec import Struct
 
 from mailcheck.api.mcp.domains import (
-    MOST_SENDERS,
     BlocklistsResult,
     CheckDomainArguments,
     DomainResult,
-    GetReportsArguments,
-    GetWatchArguments,
     MxResult,
-    ReportsResult,
-    WatchesResult,
-    WatchResult,
     render_domain_check,
     render_listings,
     render_mx,
-    render_one,
-    render_policy_plan,
-    render_reports,
-    render_watches,
 )
 from mailcheck.api.mcp.heartbeats import (
     GetHeartbeatsArguments,
     HeartbeatsResult,
     render_all_heartbeats,
     render_one_heartbeat,
+)
+from mailcheck.api.mcp.reports import (
+    MOST_SENDERS,
+    GetReportsArguments,
+    ReportsResult,
+    render_policy_plan,
+    render_reports,
+)
+from mailcheck.api.mcp.watches import (
+    GetWatchArguments,
+    WatchesResult,
+    WatchResult,
+    render_one,
+    render_watches,
 )
 from mailcheck.api.requests.checks import DEFAULT_REPORT_DAYS, BlocklistRequest, MxRequest
 from mailcheck.api.requests.fields import LARGEST_PAGE

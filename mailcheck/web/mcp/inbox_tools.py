@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from mailcheck.api.inbox.overview import Share, render_share
 from mailcheck.api.mcp import inbox as shapes
+from mailcheck.api.mcp import messages as one_message
 from mailcheck.api.mcp.attachments import AttachmentView, trim_attachment, view_attachment
 from mailcheck.api.mcp.texts import (
     describe,
@@ -137,8 +138,8 @@ class InboxTools(Struct, frozen=True, eq=False):
                 "Read a mail",
                 "Read parts of a mail, text and html from an offset. more: sizes of the other "
                 "parts.",
-                request=shapes.GetMessageArguments,
-                output=shapes.MessageResult,
+                request=one_message.GetMessageArguments,
+                output=one_message.MessageResult,
                 handle=self.get_message,
                 annotations=_OPEN_WORLD,
                 has_card=True,
@@ -149,8 +150,8 @@ class InboxTools(Struct, frozen=True, eq=False):
                 costs.PARTS,
                 "Read an attachment",
                 "Read an attachment: its text, the image, or a link that ends after 10 minutes.",
-                request=shapes.AttachmentArguments,
-                output=shapes.AttachmentResult,
+                request=one_message.AttachmentArguments,
+                output=one_message.AttachmentResult,
                 handle=self.get_attachment,
                 annotations=_OPEN_WORLD,
             ),
@@ -160,8 +161,8 @@ class InboxTools(Struct, frozen=True, eq=False):
                 costs.MESSAGE,
                 "Extract codes and links",
                 "Explain which codes and links were found in a mail, or rejected, and why.",
-                request=shapes.MessageArguments,
-                output=shapes.ExtractResult,
+                request=one_message.MessageArguments,
+                output=one_message.ExtractResult,
                 handle=self.extract,
                 annotations=_OPEN_WORLD,
             ),
@@ -171,7 +172,7 @@ class InboxTools(Struct, frozen=True, eq=False):
                 costs.FREE,
                 "Get a public link",
                 "Get the public link to a mail, which needs no key and ends with the mail.",
-                request=shapes.MessageArguments,
+                request=one_message.MessageArguments,
                 output=Share,
                 handle=self.share_link,
             ),
@@ -181,8 +182,8 @@ class InboxTools(Struct, frozen=True, eq=False):
                 costs.FREE,
                 "Delete a mail",
                 "Delete one mail permanently, by its id or its cursor in a list.",
-                request=shapes.MessageArguments,
-                output=shapes.DeleteResult,
+                request=one_message.MessageArguments,
+                output=one_message.DeleteResult,
                 handle=self.delete_message,
                 annotations=Annotations(is_read_only=False, is_destructive=True),
             ),
@@ -236,7 +237,7 @@ class InboxTools(Struct, frozen=True, eq=False):
         result = shapes.render_message_list(messages)
         return ToolResult(result, [describe_list(result, call.fence)])
 
-    async def get_message(self, call: ToolCall[shapes.GetMessageArguments]) -> ToolResult:
+    async def get_message(self, call: ToolCall[one_message.GetMessageArguments]) -> ToolResult:
         """Return a message with the requested parts."""
         request = call.request
         message = await self._message(call.caller, request.id)
@@ -247,12 +248,12 @@ class InboxTools(Struct, frozen=True, eq=False):
             authentication = await self.inbox.authenticate.of(message)
         if "checks" in request.include:
             checks = await self.inbox.check.of_message(message)
-        result = shapes.render_read_message(
+        result = one_message.render_read_message(
             message, view, request, call.fence, call.urls, authentication, checks
         )
         return ToolResult(result, [describe_message(result, call.fence)])
 
-    async def get_attachment(self, call: ToolCall[shapes.AttachmentArguments]) -> ToolResult:
+    async def get_attachment(self, call: ToolCall[one_message.AttachmentArguments]) -> ToolResult:
         """Return an attachment as text, as an image, or as a link."""
         account_id, attachment_id = call.caller.account_id, call.request.attachment_id
         message_id = await self.inbox.read.id_of(call.caller, call.request.id)
@@ -263,27 +264,27 @@ class InboxTools(Struct, frozen=True, eq=False):
         if not view.is_whole:
             token = self.inbox.share.attachment_token(summary, attachment_id)
             url = call.urls.attachment_link(attachment_id, token)
-        shape = shapes.render_attachment(found, view, call.fence, url)
+        shape = one_message.render_attachment(found, view, call.fence, url)
         images = [Image(found.data, view.image_type)] if view.image_type else []
         text = describe_attachment(shape, call.fence, has_image=bool(images))
         return ToolResult(shape, [text], images)
 
-    async def extract(self, call: ToolCall[shapes.MessageArguments]) -> ToolResult:
+    async def extract(self, call: ToolCall[one_message.MessageArguments]) -> ToolResult:
         """Return the codes and links of a message, with all candidates."""
         message = await self._message(call.caller, call.request.id)
-        result = shapes.render_extraction(message, await self.views.of(message))
+        result = one_message.render_extraction(message, await self.views.of(message))
         return ToolResult(result, [describe("Codes and links.", result, call.fence)])
 
-    async def share_link(self, call: ToolCall[shapes.MessageArguments]) -> ToolResult:
+    async def share_link(self, call: ToolCall[one_message.MessageArguments]) -> ToolResult:
         """Return the existing share link of a message. Links shared earlier stay valid."""
         message = await self._message(call.caller, call.request.id)
         return as_json_text(render_share(message, call.urls))
 
-    async def delete_message(self, call: ToolCall[shapes.MessageArguments]) -> ToolResult:
+    async def delete_message(self, call: ToolCall[one_message.MessageArguments]) -> ToolResult:
         """Delete a message."""
         message_id = await self.inbox.read.id_of(call.caller, call.request.id)
         await self.inbox.delete.one(call.caller.account_id, message_id)
-        return as_json_text(shapes.DeleteResult(message_id, deleted=True))
+        return as_json_text(one_message.DeleteResult(message_id, deleted=True))
 
     async def _message(self, caller: Caller, given_id: str) -> StoredMessage:
         return await self.inbox.read.message(
