@@ -36,7 +36,7 @@ from mailcheck.core.oauth.grants import (
 from mailcheck.core.rights import Scope
 from mailcheck.operations.accounts.sign_in import Attempts
 from mailcheck.operations.oauth.clients import OAuthClients, OpenTo, RegisteredClient
-from mailcheck.operations.oauth.grants import Grants, Tokens
+from mailcheck.operations.oauth.grants import Grants
 from mailcheck.ports.journals import AccessJournal
 from mailcheck.web.oauth.authorization import MAX_RESOURCES, as_description, read_one
 from mailcheck.web.site import costs
@@ -141,41 +141,34 @@ Handle = Callable[[Call[None]], Awaitable[Reply]]
 """Answers a request of a client."""
 
 
-class OAuthServer:
-    """Answers programs: metadata, tokens, registration and revocation."""
+class OAuthServer(Struct, frozen=True, eq=False):
+    """Answers programs: metadata, tokens, registration and revocation.
 
-    def __init__(
-        self,
-        settings: OAuthSettings,
-        clients: OAuthClients,
-        grants: Grants,
-        attempts: Attempts,
-        journal: AccessJournal,
-        outcomes: Tally,
-    ) -> None:
-        """``outcomes`` counts requests by endpoint and outcome."""
-        self._settings = settings
-        self._clients = clients
-        self._grants = grants
-        self._attempts = attempts
-        self._journal = journal
-        self._outcomes = outcomes
-        self._documents = {
+    :param outcomes: counts requests by endpoint and outcome.
+    """
+
+    settings: OAuthSettings
+    clients: OAuthClients
+    grants: Grants
+    attempts: Attempts
+    journal: AccessJournal
+    outcomes: Tally
+
+    def door(self) -> OpenDoor:
+        """Return the door, which needs no key: clients authenticate in their requests."""
+        documents = {
             SERVER_METADATA_PATH: self._show_server,
             RESOURCE_METADATA_PATH: self._show_resource,
             OPENID_PATH: self._refuse_openid,
         }
-        self._endpoints = {
+        endpoints = {
             TOKEN_PATH: self._give_tokens,
             REGISTER_PATH: self._register,
             REVOKE_PATH: self._revoke,
         }
-
-    def door(self) -> OpenDoor:
-        """Return the door, which needs no key: clients authenticate in their requests."""
         routes = [
-            Route("GET", f"{path}{ending}", handle, type(None), costs.FREE)
-            for path, handle in self._documents.items()
+            Route("GET", f"{path}{ending}", partial(self._show, show), type(None), costs.FREE)
+            for path, show in documents.items()
             for ending in ("", "/<path:name>")
         ]
         routes += [
@@ -187,7 +180,7 @@ class OAuthServer:
                 costs.CONNECTION,
                 write_error=refuse,
             )
-            for path, handle in self._endpoints.items()
+            for path, handle in endpoints.items()
         ]
         routes += [
             Route(
@@ -204,24 +197,28 @@ class OAuthServer:
         )
 
     async def _admit(self, request: Request, route: Route[Any], headers: MoreHeaders) -> Caller:
-        if route is not NOWHERE and self._settings.is_for_pages(request):
+        if route is not NOWHERE and self.settings.is_for_pages(request):
             headers.update(READABLE)
         return NOBODY
 
     async def _preflight(self, method: str, call: Call[None]) -> Reply:
-        if self._settings.is_for_pages(call.http):
+        if self.settings.is_for_pages(call.http):
             return preflight_reply([method])
         raise wrong_method(call.http, [method])
 
-    async def _show_server(self, call: Call[None]) -> Reply:
+    async def _show(self, show: Callable[[Call[None]], Reply], call: Call[None]) -> Reply:
+        """Answer with a document, if OAuth is on."""
+        if not self.settings.is_on:
+            return error_reply(NOT_FOUND, self.settings.explain_off())
+        return show(call)
+
+    def _show_server(self, call: Call[None]) -> Reply:
         """GET /.well-known/oauth-authorization-server: the metadata (RFC 8414)."""
-        if not self._settings.is_on:
-            return error_reply(NOT_FOUND, self._settings.explain_off())
-        url, name = self._settings.urls.public_url, call.path.get("name")
+        url, name = self.settings.urls.public_url, call.path.get("name")
         if name and f"/{name}" != urlsplit(url).path:
             return error_reply(NOT_FOUND, f"the authorization server of this service is {url}")
         methods = [PUBLIC, *SECRET_METHODS]
-        is_open = self._clients.open_to is OpenTo.ANY
+        is_open = self.clients.open_to is OpenTo.ANY
         metadata: dict[str, object] = {
             "issuer": url,
             "authorization_endpoint": url + AUTHORIZE_PATH,
@@ -236,18 +233,16 @@ class OAuthServer:
             "code_challenge_methods_supported": ["S256"],
             "authorization_response_iss_parameter_supported": True,
             "client_id_metadata_document_supported": is_open,
-            "protected_resources": [self._settings.urls.mcp_url],
+            "protected_resources": [self.settings.urls.mcp_url],
             "service_documentation": url + GUIDE_PATH,
         }
         if is_open:
             metadata["registration_endpoint"] = url + REGISTER_PATH
         return json_reply(metadata)
 
-    async def _show_resource(self, call: Call[None]) -> Reply:
+    def _show_resource(self, call: Call[None]) -> Reply:
         """GET /.well-known/oauth-protected-resource: the MCP endpoint (RFC 9728)."""
-        if not self._settings.is_on:
-            return error_reply(NOT_FOUND, self._settings.explain_off())
-        urls, name = self._settings.urls, call.path.get("name")
+        urls, name = self.settings.urls, call.path.get("name")
         if name and f"/{name}" != urlsplit(urls.mcp_url).path:
             return error_reply(
                 NOT_FOUND, f"the protected resource of this service is {urls.mcp_url}"
@@ -263,10 +258,8 @@ class OAuthServer:
             }
         )
 
-    async def _refuse_openid(self, _: Call[None]) -> Reply:
+    def _refuse_openid(self, _: Call[None]) -> Reply:
         """GET /.well-known/openid-configuration: this service is not an OpenID provider."""
-        if not self._settings.is_on:
-            return error_reply(NOT_FOUND, self._settings.explain_off())
         return error_reply(
             NOT_FOUND, f"there is no OpenID provider here: read {SERVER_METADATA_PATH} (RFC 8414)"
         )
@@ -274,29 +267,29 @@ class OAuthServer:
     async def _answer(self, path: str, handle: Handle, call: Call[None]) -> Reply:
         """Answer a request of a client, and count its outcome."""
         endpoint = path.strip("/")
-        if not self._settings.is_on:
-            return _error(NOT_FOUND, RefusalCode.ACCESS_DENIED, self._settings.explain_off())
+        if not self.settings.is_on:
+            return _error(NOT_FOUND, RefusalCode.ACCESS_DENIED, self.settings.explain_off())
         try:
             reply = await handle(call)
         except OAuthRefused as failure:
-            self._outcomes.add(endpoint, failure.code)
+            self.outcomes.add(endpoint, failure.code)
             if failure.code in (RefusalCode.INVALID_CLIENT, RefusalCode.INVALID_GRANT):
-                self._journal.note_failed_access("oauth", call.client_ip, str(failure))
+                self.journal.note_failed_access("oauth", call.client_ip, str(failure))
             raise
         except InvalidParameter:
-            self._outcomes.add(endpoint, RefusalCode.INVALID_REQUEST)
+            self.outcomes.add(endpoint, RefusalCode.INVALID_REQUEST)
             raise
         except ExpectedFailure:
-            self._outcomes.add(endpoint, "failed")
+            self.outcomes.add(endpoint, "failed")
             raise
-        self._outcomes.add(endpoint, "done")
+        self.outcomes.add(endpoint, "done")
         return reply
 
     async def _count(self, call: Call[None]) -> str:
         """Count a request of a client, and return the address that it is counted for."""
         client = counting_key(call.client_ip)
         subject = key_of("token requests from", client)
-        await self._attempts.count(subject, PER_ADDRESS, "too many token requests")
+        await self.attempts.count(subject, PER_ADDRESS, "too many token requests")
         return client
 
     async def _give_tokens(self, call: Call[None]) -> Reply:
@@ -306,7 +299,7 @@ class OAuthServer:
         client_id = await self._authenticate(call, form)
         grant_type = read_one(form, "grant_type", 100)
         resources = form.texts("resource", MAX_RESOURCES, MAX_DOCUMENT_URL)
-        require_resource(resources, self._settings.urls.mcp_url)
+        require_resource(resources, self.settings.urls.mcp_url)
         if grant_type == "authorization_code":
             verifier = read_one(form, "code_verifier", MAX_TOKEN)
             if not is_verifier(verifier):
@@ -314,7 +307,7 @@ class OAuthServer:
                     RefusalCode.INVALID_REQUEST,
                     "code_verifier is missing or is not a text of 43 to 128 characters",
                 )
-            tokens = await self._grants.exchange(
+            tokens = await self.grants.exchange(
                 client_id,
                 _required(form, "code"),
                 read_one(form, "redirect_uri", MAX_REDIRECT_URI),
@@ -324,20 +317,20 @@ class OAuthServer:
         elif grant_type == "refresh_token":
             scopes = read_one(form, "scope", 1_000).split()
             token = _required(form, "refresh_token")
-            tokens = await self._grants.refresh(client_id, token, scopes, client)
+            tokens = await self.grants.refresh(client_id, token, scopes, client)
         else:
             raise OAuthRefused(
                 RefusalCode.UNSUPPORTED_GRANT_TYPE,
                 f"grant_type must be authorization_code or refresh_token; got {grant_type[:50]!r}",
             )
-        return json_reply(_as_json(tokens), headers={"Pragma": "no-cache"})
+        return json_reply(tokens, headers={"Pragma": "no-cache"})
 
     async def _revoke(self, call: Call[None]) -> Reply:
         """POST /revoke: end a grant (RFC 7009)."""
         client = await self._count(call)
         form = _read_form(call)
         client_id = await self._authenticate(call, form)
-        await self._grants.revoke(client_id, _required(form, "token"), client)
+        await self.grants.revoke(client_id, _required(form, "token"), client)
         return json_reply({})
 
     async def _register(self, call: Call[None]) -> Reply:
@@ -347,7 +340,7 @@ class OAuthServer:
             metadata = parse_metadata(call.body)
         except InvalidParameter as failure:
             raise OAuthRefused(RefusalCode.INVALID_CLIENT_METADATA, str(failure)) from None
-        made = await self._clients.register_itself(metadata, client)
+        made = await self.clients.register_itself(metadata, client)
         method = metadata.token_endpoint_auth_method or PUBLIC
         return json_reply(_describe(made, method), CREATED)
 
@@ -368,7 +361,7 @@ class OAuthServer:
             client_id, secret = basic
         if not client_id:
             raise OAuthRefused(RefusalCode.INVALID_CLIENT, "client_id is missing")
-        await self._clients.authenticate(client_id, secret)
+        await self.clients.authenticate(client_id, secret)
         return client_id
 
 
@@ -411,10 +404,6 @@ def _read_basic(request: Request) -> tuple[str, str] | None:
             )
         return unquote_plus(client_id), unquote_plus(secret)
     return None
-
-
-def _as_json(tokens: Tokens) -> dict[str, object]:
-    return {name: getattr(tokens, name) for name in Tokens.__struct_fields__}
 
 
 def _describe(made: RegisteredClient, method: str) -> dict[str, object]:
