@@ -82,6 +82,10 @@ def test_who_manages_which_projects(team: Team) -> None:
     assert team.send("GET", "/projects/me", team.of_ann).json["id"] == team.ann.id
     assert team.send("GET", "/projects/me/members", team.of_ann).status == 404
     assert team.send("POST", "/projects", team.of_shop, name="more").status == 403
+    for key in (team.of_shop, team.of_ann, team.of_operator):
+        missing = team.send("GET", "/projects/xyz/keys", key)
+        assert missing.status == 404
+        assert missing.json["error"].startswith("this project does not exist")
     assert team.send("POST", "/projects", team.of_ann, name="more", owner="bob").status == 403
     made = team.send("POST", "/projects", team.of_operator, name="more", owner="bob")
     assert made.status == 200

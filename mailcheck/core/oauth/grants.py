@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from urllib.parse import urlsplit
 
@@ -14,7 +14,7 @@ from mailcheck.core.domains.domain_names import origin_of
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, HOUR, MINUTE, Instant
-from mailcheck.core.rights import ORDINARY, Scope
+from mailcheck.core.rights import Scope
 
 CODE_LIFE = 2 * MINUTE
 """Milliseconds within which a code must be exchanged."""
@@ -35,9 +35,17 @@ MAX_PAIRS = 3
 """Maximum number of pairs of tokens of a grant whose refresh token was not exchanged yet, if any
 of them comes from a repeated exchange."""
 
-OFFERED = tuple(
-    scope for scope in Scope if scope in ORDINARY - {Scope.REPORTS_IMPORT, Scope.METRICS}
-)
+AGENT_TEXTS: Mapping[Scope, str] = {
+    Scope.INBOX_READ: "take addresses, wait for mail, read messages, and get public links to them",
+    Scope.INBOX_WRITE: "delete messages",
+    Scope.TESTS: "create deliverability tests, and read their reports",
+    Scope.DOMAINS: "check domains and blocklists, and read reports of receivers",
+    Scope.WATCHES: "read watches and heartbeats with their alerts",
+    Scope.WEBHOOKS: "send mail to your applications over inbound routes, and read their answers",
+}
+"""What the tools of each scope can do. A token is valid for the tools only, not for the API."""
+
+OFFERED = tuple(AGENT_TEXTS)
 """The scopes of the tools for agents, which are the scopes that can be granted."""
 
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)

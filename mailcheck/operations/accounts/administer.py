@@ -1,5 +1,7 @@
 """Who may manage which accounts and projects with an API key."""
 
+from contextlib import suppress
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -77,9 +79,10 @@ class Administer(Struct, frozen=True, eq=False):
         if account_id in (MINE, own.id):
             return own
         if holder.is_operator:
-            found = await self.keys.accounts.get(account_id)
-            if found.is_project:
-                return found
+            with suppress(AccountNotFound):  # the failure below speaks of projects
+                found = await self.keys.accounts.get(account_id)
+                if found.is_project:
+                    return found
         for membership in await self.projects.of_person(own):
             if membership.project.id == account_id and membership.role is Role.OWNER:
                 return membership.project

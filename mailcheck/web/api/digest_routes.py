@@ -26,7 +26,8 @@ DIGEST_SHOW = Operation(
 
 DIGEST_SET = Operation(
     "setDigest",
-    (Scope.WATCHES,),
+    # A digest sums up reports of receivers too.
+    (Scope.WATCHES, Scope.DOMAINS),
     "Watches",
     "Choose a digest by mail",
     "A digest says what changed and what to do next: watches, heartbeats and reports on one page. "

@@ -7,7 +7,7 @@ import pytest
 
 from mailcheck.core.accounts import Account
 from mailcheck.core.oauth.clients import ClientDocument
-from mailcheck.core.oauth.grants import ACCESS_LIFE, REFRESH_LIFE, REUSE_WINDOW
+from mailcheck.core.oauth.grants import ACCESS_LIFE, AGENT_TEXTS, REFRESH_LIFE, REUSE_WINDOW
 from mailcheck.core.projects import Role
 from mailcheck.operations.accounts.own_keys import MAX_KEYS
 from mailcheck.operations.oauth.clients import OpenTo
@@ -42,7 +42,7 @@ def test_a_program_is_connected(program: Program) -> None:
     """A person allows a program, which gets tokens for the tools of the MCP endpoint."""
     page = program.ask()
     text = page.body.decode()
-    for shown in ("Agent", "agent.example", "ann", "inbox:read", "read reports of receivers"):
+    for shown in ("Agent", "agent.example", "ann", *AGENT_TEXTS, *AGENT_TEXTS.values()):
         assert shown in text
     answer = program.submit()
     assert address_of(answer).startswith(f"{CALLBACK}?")

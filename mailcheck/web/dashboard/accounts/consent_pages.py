@@ -6,8 +6,8 @@ from mailcheck.api.requests.parsing import Query, split_query
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter, LimitExceeded, TooManyKeys
 from mailcheck.core.memory.instruments import Tally
 from mailcheck.core.oauth.clients import describe_redirect
-from mailcheck.core.oauth.grants import AuthorizationRequest, OAuthRefused, RefusalCode
-from mailcheck.core.rights import SCOPE_TEXTS, Scope
+from mailcheck.core.oauth.grants import AGENT_TEXTS, AuthorizationRequest, OAuthRefused, RefusalCode
+from mailcheck.core.rights import Scope
 from mailcheck.operations.oauth.clients import OAuthClients
 from mailcheck.operations.oauth.grants import Grants
 from mailcheck.web.dashboard.accounts.confirm_pages import ConfirmPages
@@ -119,7 +119,7 @@ class ConsentPages(Struct, frozen=True):
             client=back.client,
             destination=describe_redirect(back.redirect_uri),
             older=await self._grants.older(back.client, visit.visitor),
-            scopes={scope: SCOPE_TEXTS[scope] for scope in asked.scopes},
+            scopes={scope: AGENT_TEXTS[scope] for scope in asked.scopes},
             accounts=accounts,
             wanted=wanted if wanted in shown else visit.visitor.id,
             query=query,
