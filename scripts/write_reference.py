@@ -192,12 +192,17 @@ def _commands_of(
 def _write_command(name: str, parser: argparse.ArgumentParser, text: str) -> str:
     rows = [
         (code(_spelling(action)), cell((action.help or "") + _choices(action)))
-        for action in parser._actions
+        for action in sorted(parser._actions, key=_order)
         if not isinstance(action, argparse._SubParsersAction | argparse._HelpAction)
         and action.help != argparse.SUPPRESS
     ]
     words = text or parser.description or ""
     return f"## {name}\n\n{cell(words)}\n\n{table(('Argument', 'Meaning'), rows)}"
+
+
+def _order(action: argparse.Action) -> tuple[bool, bool]:
+    """Order arguments: without a name, with one, and the options of all commands of a daemon."""
+    return bool(action.option_strings), action.dest in ("json", "url", "key_file")
 
 
 def _spelling(action: argparse.Action) -> str:

@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
 from contextlib import contextmanager
 from threading import Event, RLock, Thread
-from typing import TextIO
+from typing import Any, TextIO
 
 from msgspec import Struct
 
 from mailcheck.cli.terminal import CLEAR_LINE, draw, is_safe_terminal, show_controls
 from mailcheck.config.options import Config
+from mailcheck.core.errors import cause_of
 from mailcheck.core.instants import Instant, format_instant
 
 RED, GREEN, YELLOW, BLUE, BOLD = "31", "32", "33", "34", "1"
@@ -38,14 +39,17 @@ Line = str | Painted | tuple[str | Painted, ...]
 class Console:
     """The configuration and the two output streams of a command, protected for terminals.
 
-    ``progress`` is a line on the terminal with the activity of the command. It is removed
-    while something is printed.
+    ``as_json``: the result is wanted as JSON. ``progress`` is a line on the terminal with the
+    activity of the command. It is removed while something is printed.
     """
 
-    def __init__(self, config: Config, output: TextIO, errors: TextIO) -> None:
+    def __init__(
+        self, config: Config, output: TextIO, errors: TextIO, *, as_json: bool = False
+    ) -> None:
         self.config = config
         self.output = output
         self.errors = errors
+        self.as_json = as_json
         self.progress = Progress(errors)
 
     def print_line(self, line: Line) -> None:
@@ -87,14 +91,16 @@ class Console:
         """Print a row of a listing: its words, without those that are missing."""
         self.print_line("  ".join(filter(None, words)))
 
-    def print_row(
-        self, shape: Mapping[str, object], words: Iterable[str | None], *, as_json: bool
-    ) -> None:
+    def print_row(self, shape: Mapping[str, object], *words: str | None) -> None:
         """Print a row of a listing: its words, or its shape as JSON in one line."""
-        if as_json:
-            self.print_text(json.dumps(shape))
-        else:
+        if not self.print_answer(shape):
             self.print_words(words)
+
+    def print_answer(self, shape: object) -> bool:
+        """Print JSON in one line if the result is wanted as JSON. Return whether it is."""
+        if self.as_json:
+            self.print_text(json.dumps(shape))
+        return self.as_json
 
     def explain_empty(self, rows: Sized, text: str) -> None:
         """Print a note about what would fill a list if it is empty."""
@@ -105,6 +111,17 @@ class Console:
         """Print a note to standard error, which is not part of the result."""
         with self.progress.hidden():
             self.errors.write(f"{text}\n")
+
+
+def fields_of(options: argparse.Namespace, *names: str, **renamed: str) -> dict[str, Any]:
+    """Return the options that were given, as fields of a request.
+
+    :param names: options that are named after their fields.
+    :param renamed: other options, by their fields.
+    """
+    wanted = {**{name: name for name in names}, **renamed}
+    found = {field: getattr(options, option) for field, option in wanted.items()}
+    return {field: value for field, value in found.items() if value is not None}
 
 
 def moment(instant: Instant | None) -> str | None:
@@ -126,6 +143,22 @@ def whole_id(beginning: str, known: Collection[str], what: str) -> str:
 
         raise ConfigError(f"{len(matching)} {what}s have an id that begins with {beginning}")
     return matching[0]
+
+
+def why_not_sent(error: OSError) -> str:
+    """Return why a mail server did not take a mail: its replies, or what the system says."""
+    import smtplib  # loaded already by the commands that send mail
+
+    if isinstance(error, smtplib.SMTPRecipientsRefused):
+        return "; ".join(write_reply(*reply) for reply in error.recipients.values())
+    if isinstance(error, smtplib.SMTPResponseException):
+        return write_reply(error.smtp_code, error.smtp_error)
+    return cause_of(error)
+
+
+def write_reply(code: int, text: bytes | str) -> str:
+    """Return a reply of a mail server as a text."""
+    return f"{code} {text.decode('utf-8', 'replace') if isinstance(text, bytes) else text}"
 
 
 class Progress:

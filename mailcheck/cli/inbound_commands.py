@@ -2,17 +2,16 @@
 
 import argparse
 import base64
-import json
 import mimetypes
 import sys
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
-from mailcheck.cli.access.daemon_access import set_daemon_command
-from mailcheck.cli.commands import Console
+from mailcheck.cli.access.daemon_access import add_daemon_command
+from mailcheck.cli.commands import Console, fields_of
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM
-from mailcheck.cli.parser import whole_number
+from mailcheck.cli.parser import Parser, whole_number
 from mailcheck.clients.mailcheck_client import Mailcheck
 from mailcheck.core.inbound import (
     MOST_SPEED,
@@ -33,11 +32,16 @@ LONGEST_WAIT = 60
 SHOWN = 20
 """Number of attempts that ``attempts`` prints."""
 
+_VERDICTS = ("spf", "dkim", "dmarc")
+_OF_A_MAIL = ("from", "to", "subject", "text", "ready", "fault", *_VERDICTS)
+"""Options of ``send`` that are named after fields of the request."""
 
-def add_inbound_commands(parser: argparse.ArgumentParser) -> None:
+
+def add_inbound_commands(parser: Parser) -> None:
     """Add the commands of ``mailcheck inbound``."""
-    parts = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    add = parts.add_parser("add", help="create a route, and print its id and secret")
+    add = add_daemon_command(
+        parser, "add", "create a route, and print its id and secret", add_route
+    )
     add.add_argument("to", metavar="PATTERN", help="recipients, like support@*")
     add.add_argument("address", metavar="ADDRESS", help="URL of the application")
     add.add_argument(
@@ -52,12 +56,15 @@ def add_inbound_commands(parser: argparse.ArgumentParser) -> None:
         metavar="FACTOR",
         help="factor by which the retries are faster (60)",
     )
-    routes = parts.add_parser("routes", help="list the routes")
-    send = parts.add_parser(
-        "send", help="send a mail to the application; exit status 1 if it is not taken"
+    add_daemon_command(parser, "routes", "list the routes", list_routes)
+    send = add_daemon_command(
+        parser,
+        "send",
+        "send a mail to the application; exit status 1 if it is not taken",
+        send_mail,
     )
     send.add_argument("route", metavar="ROUTE", help="id of the route")
-    send.add_argument("--from", dest="sender", metavar="ADDRESS", help="author")
+    send.add_argument("--from", metavar="ADDRESS", help="author")
     send.add_argument("--to", action="append", metavar="ADDRESS", help="recipient")
     send.add_argument("--subject", help="subject")
     send.add_argument("--text", help="text; - reads standard input")
@@ -73,7 +80,7 @@ def add_inbound_commands(parser: argparse.ArgumentParser) -> None:
     send.add_argument("--message", metavar="ID", help="stored message to answer or to send again")
     send.add_argument("--mail", metavar="ID", help="earlier mail to send again")
     send.add_argument("--fault", choices=list(map(str, InboundFault)), help="what goes wrong")
-    for name in ("spf", "dkim", "dmarc"):
+    for name in _VERDICTS:
         send.add_argument(f"--{name}", choices=list(map(str, InboundVerdict)), help="(pass)")
     send.add_argument(
         "--wait",
@@ -82,36 +89,22 @@ def add_inbound_commands(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help=f"time for the application to take it ({PATIENCE})",
     )
-    attempts = parts.add_parser("attempts", help="list what the application answered")
+    attempts = add_daemon_command(
+        parser, "attempts", "list what the application answered", list_attempts
+    )
     attempts.add_argument("--route", metavar="ID", help="only of this route")
     attempts.add_argument("--mail", metavar="ID", help="only of this mail")
-    remove = parts.add_parser("remove", help="delete a route with its mails and attempts")
+    remove = add_daemon_command(
+        parser, "remove", "delete a route with its mails and attempts", remove_route
+    )
     remove.add_argument("route", metavar="ROUTE", help="id of the route")
-    for part, do in (
-        (add, add_route),
-        (routes, list_routes),
-        (send, send_mail),
-        (attempts, list_attempts),
-        (remove, remove_route),
-    ):
-        set_daemon_command(part, do)
-        part.add_argument("--json", action="store_true", help="print JSON")
 
 
 def add_route(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck inbound add``: print the id and the secret."""
-    chosen = {
-        "to": options.to,
-        "url": options.address,
-        "format": options.format,
-        "secret": options.secret,
-        "user": options.user,
-        "password": options.password,
-        "speed": options.speed,
-    }
-    made = daemon.request("POST", ROUTES, body=_given(chosen))
-    if options.json:
-        console.print_text(json.dumps(made))
+    body = fields_of(options, "to", "format", "secret", "user", "password", "speed")
+    made = daemon.request("POST", ROUTES, body={"url": options.address, **body})
+    if console.print_answer(made):
         return EXIT_FINE
     console.print_line(f"{made['id']}  {made['secret']}")
     console.print_note("save the secret: it signs the requests, and is shown only once")
@@ -123,8 +116,7 @@ def add_route(daemon: Mailcheck, options: argparse.Namespace, console: Console) 
 def list_routes(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck inbound routes``."""
     found = daemon.request("GET", ROUTES)
-    if options.json:
-        console.print_text(json.dumps(found))
+    if console.print_answer(found):
         return EXIT_FINE
     console.explain_empty(found["routes"], "no route yet: mailcheck inbound add PATTERN ADDRESS")
     for route in found["routes"]:
@@ -137,33 +129,29 @@ def send_mail(daemon: Mailcheck, options: argparse.Namespace, console: Console) 
     path = f"{ROUTES}/{quote(options.route, safe='')}/messages"
     sent = daemon.request("POST", path, body=_letter(options))
     if not options.wait:
-        console.print_line(json.dumps(sent) if options.json else sent["id"])
+        console.print_row(sent, sent["id"])
         return EXIT_FINE
-    query = urlencode({"mail": sent["id"], "wait": options.wait})
-    page = daemon.request("GET", f"/inbound/attempts?{query}", seconds=options.wait)
-    if options.json:
-        console.print_text(json.dumps(page))
-    else:
+    query = {"mail": sent["id"], "wait": options.wait}
+    page = daemon.request("GET", "/inbound/attempts", query, seconds=options.wait)
+    if not console.print_answer(page):
         _print_attempts(page, console)
     return EXIT_FINE if page["delivered"] else EXIT_PROBLEM
 
 
 def list_attempts(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck inbound attempts``."""
-    chosen = {"route": options.route, "mail": options.mail, "limit": SHOWN}
-    page = daemon.request("GET", f"/inbound/attempts?{urlencode(_given(chosen))}")
-    if options.json:
-        console.print_text(json.dumps(page))
-        return EXIT_FINE
-    console.explain_empty(page["attempts"], "no attempt yet: mailcheck inbound send ROUTE")
-    _print_attempts(page, console)
+    query = {"route": options.route, "mail": options.mail, "limit": SHOWN}
+    page = daemon.request("GET", "/inbound/attempts", query)
+    if not console.print_answer(page):
+        console.explain_empty(page["attempts"], "no attempt yet: mailcheck inbound send ROUTE")
+        _print_attempts(page, console)
     return EXIT_FINE
 
 
 def remove_route(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck inbound remove``."""
     gone = daemon.request("DELETE", f"{ROUTES}/{quote(options.route, safe='')}")
-    console.print_line(json.dumps(gone) if options.json else f"deleted {gone['id']}")
+    console.print_row(gone, f"deleted {gone['id']}")
     return EXIT_FINE
 
 
@@ -177,24 +165,16 @@ def _print_attempts(page: Any, console: Console) -> None:
 
 
 def _letter(options: argparse.Namespace) -> dict[str, Any]:
-    text = sys.stdin.read() if options.text == "-" else options.text
-    chosen = {
-        "from": options.sender,
-        "to": options.to,
-        "subject": options.subject,
-        "text": text,
-        "html": None if options.html is None else Path(options.html).read_text("utf-8"),
-        "files": None if options.file is None else [_file(Path(name)) for name in options.file],
-        "raw": None if options.raw is None else _base64(_read(options.raw)),
-        "ready": options.ready,
-        "messageId": options.message,
-        "mailId": options.mail,
-        "fault": options.fault,
-        "spf": options.spf,
-        "dkim": options.dkim,
-        "dmarc": options.dmarc,
-    }
-    return _given(chosen)
+    body = fields_of(options, *_OF_A_MAIL, messageId="message", mailId="mail")
+    if options.text == "-":
+        body["text"] = sys.stdin.read()
+    if options.html is not None:
+        body["html"] = Path(options.html).read_text("utf-8")
+    if options.file is not None:
+        body["files"] = [_file(Path(name)) for name in options.file]
+    if options.raw is not None:
+        body["raw"] = _base64(_read(options.raw))
+    return body
 
 
 def _file(path: Path) -> dict[str, str]:
@@ -208,7 +188,3 @@ def _read(name: str) -> bytes:
 
 def _base64(octets: bytes) -> str:
     return base64.b64encode(octets).decode()
-
-
-def _given(chosen: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in chosen.items() if value is not None}

@@ -11,7 +11,7 @@ from email.message import EmailMessage
 from typing import cast
 
 from mailcheck.cli.access.daemon_access import command_line, report_problem, set_daemon_command
-from mailcheck.cli.commands import Console
+from mailcheck.cli.commands import Console, why_not_sent
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
 from mailcheck.cli.parser import whole_number
 from mailcheck.clients.mailcheck_client import (
@@ -25,7 +25,7 @@ from mailcheck.clients.mailcheck_client import (
     UnexpectedMail,
 )
 from mailcheck.config.reading import ConfigError
-from mailcheck.core.errors import nearest_word
+from mailcheck.core.errors import cause_of, nearest_word
 from mailcheck.core.network_addresses import parse_listen_address
 
 ACTIONS = ("list", "show", "delete")
@@ -154,8 +154,7 @@ def take_address(inbox: Mailcheck, options: argparse.Namespace, console: Console
     """``mailcheck new [TAG]``: print the address and its cursor on one line."""
     asked = {"unique": "true"} if options.tag is None else {"tag": options.tag}
     made = inbox.request("GET", "/inbox/address", asked)
-    if options.json:
-        console.print_text(json.dumps(made))
+    if console.print_answer(made):
         return EXIT_FINE
     console.print_line(f"{made['address']}  {made['cursor']}")
     wait = command_line(options, "wait", "--tag", made["tag"], "--after", made["cursor"])
@@ -301,10 +300,10 @@ def send_sample(inbox: Mailcheck, options: argparse.Namespace, console: Console)
         with smtplib.SMTP(where.host, where.port or 25, timeout=SAMPLE_TIMEOUT) as smtp:
             smtp.send_message(_sample(recipient))
     except smtplib.SMTPException as error:
-        console.print_note(f"mailcheck: {server} did not accept the mail: {error}")
+        console.print_note(f"mailcheck: {server} did not accept the mail: {why_not_sent(error)}")
         return EXIT_PROBLEM
     except OSError as error:
-        console.print_note(f"mailcheck: {server} cannot be reached: {error}")
+        console.print_note(f"mailcheck: {server} cannot be reached: {cause_of(error)}")
         return EXIT_UNDETERMINED
     console.print_line(f"sent to {recipient}")
     if not options.recipient:

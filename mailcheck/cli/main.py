@@ -17,6 +17,7 @@ from mailcheck.cli.exit_statuses import (
     EXIT_FINE,
     EXIT_INTERRUPTED,
     EXIT_PROBLEM,
+    EXIT_USAGE,
 )
 from mailcheck.cli.parser import Parser
 from mailcheck.cli.terminal import protect
@@ -53,12 +54,12 @@ def run(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
         return said.code if isinstance(said.code, int) else EXIT_FINE
     from mailcheck.cli.commands import Command, Console
     from mailcheck.config.reading import ConfigError, load_config
-    from mailcheck.core.errors import ExpectedFailure, StoreUnavailable
+    from mailcheck.core.errors import ExpectedFailure, StoreUnavailable, cause_of
 
     command: Command = options.command
     try:
         config = load_config(Path(options.config) if options.config else None, os.environ)
-        console = Console(config, output, errors)
+        console = Console(config, output, errors, as_json=getattr(options, "json", False))
         with console.progress.shown() if options.has_progress else nullcontext():
             return command(options, console)
     except ConfigError as error:
@@ -71,13 +72,18 @@ def run(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
         print(f"mailcheck: {failure.cause}", file=errors)
         return EXIT_PROBLEM
     except OSError as failure:
-        cause = failure.strerror or str(failure)
-        name = "" if failure.filename is None else f"{os.fsdecode(failure.filename)}: "
-        print(f"mailcheck: {name}{cause}", file=errors)
-        return EXIT_PROBLEM
+        name = os.fsdecode(failure.filename or "")
+        print(f"mailcheck: {f'{name}: ' if name else ''}{cause_of(failure)}", file=errors)
+        return EXIT_USAGE if name in _words_of(options) else EXIT_PROBLEM
     except ExpectedFailure as failure:
         print(f"mailcheck: {failure}", file=errors)
         return EXIT_PROBLEM
+
+
+def _words_of(options: argparse.Namespace) -> set[str]:
+    """Return the values of all options, of which some may be names of files."""
+    values = [value if isinstance(value, list) else [value] for value in vars(options).values()]
+    return {str(word) for words in values for word in words}
 
 
 class _Version(argparse.Action):
@@ -135,11 +141,8 @@ def make_parser(arguments: Sequence[str]) -> Parser:
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
     for name in ("--url", "--key-file"):
         parser.add_argument(name, action=_Misplaced, help=argparse.SUPPRESS)
-    groups = parser.add_subparsers(
-        title="commands", required=True, metavar="COMMAND", parser_class=Parser
-    )
     for name, command_row in COMMANDS.items():
-        command = groups.add_parser(name, help=command_row.text, aliases=command_row.aliases)
+        command = parser.add_command(name, command_row.text, aliases=command_row.aliases)
         command.examples = command_row.examples
         if not {name, *command_row.aliases}.isdisjoint(arguments):
             resolve_name(f"mailcheck.cli.{command_row.complete}")(command)

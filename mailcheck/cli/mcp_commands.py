@@ -21,6 +21,7 @@ from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE
 from mailcheck.cli.terminal import is_safe_terminal
 from mailcheck.clients.mailcheck_client import SILENCE, Mailcheck
+from mailcheck.core.errors import cause_of
 from mailcheck.web.mcp.json_rpc import (
     INTERNAL_ERROR,
     Message,
@@ -182,7 +183,9 @@ class Bridge:
                     self._keep_session(message, response, found)
                     self._write(data)
         except (OSError, HTTPException, ValueError) as error:  # ValueError: closed by `cancel`
-            problem = f"{self._daemon.url} cannot be reached: {error or type(error).__name__}"
+            problem = (
+                f"{self._daemon.url} cannot be reached: {cause_of(error) or type(error).__name__}"
+            )
             raise RpcError(INTERNAL_ERROR, problem) from error
         if not is_answered:
             raise RpcError(INTERNAL_ERROR, f"{self._daemon.url} ended the connection early")

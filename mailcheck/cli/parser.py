@@ -3,7 +3,7 @@
 import argparse
 import re
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from mailcheck.cli.exit_statuses import EXIT_USAGE
@@ -28,13 +28,22 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *arguments: object, **settings: object) -> None:
         super().__init__(*arguments, **settings)  # type: ignore[arg-type]
         self.set_defaults(parser=self)
-        self._commands: Collection[str] = ()
+        self._group: Any = None
 
-    def add_subparsers(self, **settings: Any) -> Any:
-        """Add the commands of a group, as `argparse.ArgumentParser.add_subparsers` does."""
-        added = super().add_subparsers(**settings)
-        self._commands = added.choices
-        return added
+    def add_command(
+        self, name: str, text: str, command: object = None, aliases: Sequence[str] = ()
+    ) -> "Parser":
+        """Add a command to the group that this parser is, and return its parser.
+
+        :param command: runs it (`mailcheck.cli.commands.Command`).
+        """
+        if self._group is None:
+            self._group = self.add_subparsers(
+                title="commands", required=True, metavar="COMMAND", parser_class=Parser
+            )
+        parser: Parser = self._group.add_parser(name, help=text, aliases=aliases)
+        parser.set_defaults(command=command)
+        return parser
 
     def format_help(self) -> str:
         """Return the help text, followed by the examples."""
@@ -52,8 +61,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the error with the usage, and exit with the status of a wrong command line."""
-        if self._commands and message.endswith("required: COMMAND"):
-            message = f"name a command: {', '.join(self._commands)}"
+        if message.endswith("required: COMMAND"):
+            message = f"name a command: {', '.join(self._group.choices)}"
         self.print_usage(sys.stderr)
         self.exit(self.usage_status, f"{self.prog}: error: {_suggest_choice(message)}\n")
 

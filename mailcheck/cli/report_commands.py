@@ -5,7 +5,6 @@ reports that it has received.
 """
 
 import argparse
-import json
 import os
 import sys
 import time
@@ -36,14 +35,14 @@ from mailcheck.checks.receiver_reports.senders import (
 )
 from mailcheck.checks.receiver_reports.tls import TlsReport
 from mailcheck.cli.access.daemon_access import (
+    add_daemon_command,
     add_daemon_options,
     run_on_daemon,
-    set_daemon_command,
 )
 from mailcheck.cli.access.reactor_commands import CountedLookups, on_reactor
-from mailcheck.cli.commands import Console, whole_id
+from mailcheck.cli.commands import Console, fields_of, whole_id
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
-from mailcheck.cli.parser import whole_number
+from mailcheck.cli.parser import Parser, whole_number
 from mailcheck.cli.report_files import find_files, make_parts
 from mailcheck.cli.texts.report_texts import (
     count,
@@ -124,7 +123,7 @@ def add_dmarc(parser: argparse.ArgumentParser) -> None:
         ("--undecided", "take a decision back; may be repeated"),
     ):
         plan.add_argument(name, action="append", default=[], metavar="SENDER", help=text)
-    add_daemon_options(plan)
+    add_daemon_options(parser)
     parser.set_defaults(command=_dmarc, work=_dmarc_online)
 
 
@@ -134,10 +133,11 @@ def add_tls_report(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=_tls_report)
 
 
-def add_reports(parser: argparse.ArgumentParser) -> None:
+def add_reports(parser: Parser) -> None:
     """Add the commands of ``mailcheck reports``."""
-    parts = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    listed = parts.add_parser("list", help="list the newest reports, including uncounted ones")
+    listed = add_daemon_command(
+        parser, "list", "list the newest reports, including uncounted ones", _list_reports
+    )
     listed.add_argument(
         "--limit",
         type=whole_number(1, LARGEST_PAGE),
@@ -148,22 +148,23 @@ def add_reports(parser: argparse.ArgumentParser) -> None:
     listed.add_argument(
         "--kind", choices=[kind.value for kind in ReportKind], help="only reports of this kind"
     )
-    delete = parts.add_parser(
-        "delete", help="delete reports with the rows they count: by id, by reporter or by day"
+    delete = add_daemon_command(
+        parser,
+        "delete",
+        "delete reports with the rows they count: by id, by reporter or by day",
+        _delete_reports,
     )
     delete.add_argument("ids", nargs="*", metavar="ID", help="as `mailcheck reports list` shows it")
     delete.add_argument("--reporter", metavar="DOMAIN", help="all reports of this reporter")
     delete.add_argument("--day", metavar="DATE", help="all reports about this day, like 2026-11-19")
-    imported = parts.add_parser(
+    imported = add_daemon_command(
+        parser,
         "import",
-        help="import the reports that you already have: files, archives, mailboxes and folders",
+        "import the reports that you already have: files, archives, mailboxes and folders",
+        _import_reports,
     )
     imported.epilog = _IMPORT_EPILOG
     imported.add_argument("paths", nargs="+", metavar="PATH", help="file or folder; - reads stdin")
-    commands = ((listed, _list_reports), (delete, _delete_reports), (imported, _import_reports))
-    for part, do in commands:
-        set_daemon_command(part, do)
-        part.add_argument("--json", action="store_true", help="print JSON, as the API returns it")
 
 
 def _add(parser: argparse.ArgumentParser, text: str) -> None:
@@ -303,19 +304,16 @@ def _plan_policy(daemon: Mailcheck, options: argparse.Namespace, console: Consol
             body = {"domain": domain, "sender": sender, "decision": decision}
             daemon.request("POST", "/reports/dmarc/senders", body=body)
     plan = daemon.request("GET", "/reports/dmarc/plan", {"domain": domain, "days": options.days})
-    if options.json:
-        console.print_line(json.dumps(plan))
-    else:
+    if not console.print_answer(plan):
         console.print_lines(describe_plan(plan))
     return _STATUSES[plan["state"]]
 
 
 def _list_reports(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck reports list``: print a line for each report."""
-    kind = {} if options.kind is None else {"kind": options.kind}
-    found = daemon.request("GET", "/reports", {"limit": options.limit, **kind})
-    if options.json:
-        console.print_line(json.dumps(found))
+    query = {"limit": options.limit, "kind": options.kind}
+    found = daemon.request("GET", "/reports", query)
+    if console.print_answer(found):
         return EXIT_FINE
     of_kind = "" if options.kind is None else f"{options.kind} "
     console.explain_empty(
@@ -362,10 +360,8 @@ def _import_reports(daemon: Mailcheck, options: argparse.Namespace, console: Con
                 console.print_line(f"{outcome['file']}: {outcome['reason']}")
         files += outcomes if options.json else []
         console.progress.text = f"importing: {_describe_counts(counts)}"
-    if options.json:
-        sums = {name: counts[name] for name in ("new", "known", "rejected")}
-        console.print_line(json.dumps({**sums, "files": files}))
-    else:
+    sums = {name: counts[name] for name in ("new", "known", "rejected")}
+    if not console.print_answer({**sums, "files": files}):
         console.print_note(_describe_counts(counts))
     return EXIT_PROBLEM if counts["rejected"] else EXIT_FINE
 
@@ -391,8 +387,7 @@ def _send_part(daemon: Mailcheck, files: Sequence[tuple[str, bytes]]) -> list[di
 
 def _delete_reports(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck reports delete``: by ids, or all of a reporter, of a day, or of both."""
-    chosen = {"reporter": options.reporter, "day": options.day}
-    asked = {name: value for name, value in chosen.items() if value is not None}
+    asked = fields_of(options, "reporter", "day")
     if bool(options.ids) is bool(asked):
         console.print_note(
             "mailcheck: name the reports to delete: ids, or --reporter DOMAIN, --day DATE"
@@ -408,8 +403,6 @@ def _delete_reports(daemon: Mailcheck, options: argparse.Namespace, console: Con
     deleted = len(options.ids)
     if asked:
         deleted = daemon.request("DELETE", "/reports", asked)["deleted"]
-    if options.json:
-        console.print_line(json.dumps({"success": True, "deleted": deleted}))
-    else:
+    if not console.print_answer({"success": True, "deleted": deleted}):
         console.print_note(f"deleted: {deleted}")
     return EXIT_FINE

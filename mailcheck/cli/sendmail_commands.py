@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from mailcheck.cli.access.daemon_access import add_daemon_options, read_key
-from mailcheck.cli.commands import Console
+from mailcheck.cli.commands import Console, why_not_sent, write_reply
 from mailcheck.cli.parser import Parser
 from mailcheck.config.options import Config
 from mailcheck.config.reading import ConfigError
@@ -113,23 +113,24 @@ def sendmail(options: argparse.Namespace, console: Console) -> int:
             return _speak(server, key, sys.stdin.buffer, console)
         return _send(options, server, key, sys.stdin.buffer.read(), console)
     except smtplib.SMTPAuthenticationError as error:
-        _explain(console, error)
+        console.print_note(f"sendmail: {why_not_sent(error)}")
         return os.EX_TEMPFAIL if _is_temporary(error.smtp_code) else os.EX_NOPERM
     except smtplib.SMTPRecipientsRefused as error:
         for recipient, (code, text) in error.recipients.items():
-            console.print_note(f"sendmail: {recipient}: {code} {_readable(text)}")
+            console.print_note(f"sendmail: {recipient}: {write_reply(code, text)}")
         codes = [code for code, _ in error.recipients.values()]
         return os.EX_TEMPFAIL if any(map(_is_temporary, codes)) else os.EX_UNAVAILABLE
     except smtplib.SMTPResponseException as error:
-        _explain(console, error)
+        console.print_note(f"sendmail: {why_not_sent(error)}")
         return os.EX_TEMPFAIL if _is_temporary(error.smtp_code) else os.EX_UNAVAILABLE
     except smtplib.SMTPNotSupportedError as error:
         console.print_note(
             f"sendmail: {server.host}:{server.port} is not a submission port: {error}"
         )
         return os.EX_CONFIG
-    except (OSError, smtplib.SMTPException) as error:
-        console.print_note(f"sendmail: {server.host}:{server.port} cannot be reached: {error}")
+    except OSError as error:
+        why = why_not_sent(error)
+        console.print_note(f"sendmail: {server.host}:{server.port} cannot be reached: {why}")
         console.print_note("is the daemon running? name another port with --server HOST:PORT")
         return os.EX_TEMPFAIL
 
@@ -340,11 +341,3 @@ def _pass_data(smtp: smtplib.SMTP, commands: BinaryIO) -> bool:
 
 def _is_temporary(code: int) -> bool:
     return 400 <= code < 500
-
-
-def _explain(console: Console, error: smtplib.SMTPResponseException) -> None:
-    console.print_note(f"sendmail: {error.smtp_code} {_readable(error.smtp_error)}")
-
-
-def _readable(text: bytes | str) -> str:
-    return text.decode("utf-8", "replace") if isinstance(text, bytes) else text

@@ -11,6 +11,7 @@ from typing import Any
 
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
+from mailcheck.cli.parser import Parser
 from mailcheck.config.example import render_example
 from mailcheck.config.mailpit import translate_environment
 from mailcheck.config.reading import load_config
@@ -160,24 +161,19 @@ def _configuration(domain: str | None) -> str:
     return "".join(lines)
 
 
-def add_config_commands(parser: argparse.ArgumentParser) -> None:
+def add_config_commands(parser: Parser) -> None:
     """Add the commands of ``mailcheck config``."""
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    check = commands.add_parser(
-        "check", help="check all that could keep the daemon from starting with this configuration"
-    )
+    text = "check all that could keep the daemon from starting with this configuration"
+    check = parser.add_command("check", text, check_config)
     check.add_argument(
         "--connect",
         action="store_true",
         help="also bind the ports and connect to the database; for a daemon that is stopped",
     )
-    check.set_defaults(command=check_config, work=check_connections)
-    example = commands.add_parser("example", help="print a file with all options and defaults")
-    example.set_defaults(command=print_example)
-    blocklists = commands.add_parser(
-        "blocklists", help="print the packaged catalogue of blocklists, to be edited"
-    )
-    blocklists.set_defaults(command=print_blocklists)
+    check.set_defaults(work=check_connections)
+    parser.add_command("example", "print a file with all options and defaults", print_example)
+    text = "print the packaged catalogue of blocklists, to be edited"
+    parser.add_command("blocklists", text, print_blocklists)
 
 
 def check_config(options: argparse.Namespace, console: Console) -> int:

@@ -6,25 +6,23 @@ from pathlib import Path
 
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED
+from mailcheck.cli.parser import Parser
 from mailcheck.config.reading import ConfigError
 
 SCHEMES = ("postgresql://", "postgres://")
 
 
-def add_store_commands(store: argparse.ArgumentParser) -> None:
+def add_store_commands(store: Parser) -> None:
     """Add the commands of ``mailcheck store``."""
-    commands = store.add_subparsers(required=True, metavar="COMMAND")
-    backup = commands.add_parser("backup", help="copy the database to a file while it is in use")
+    text = "copy the database to a file while it is in use"
+    backup = store.add_command("backup", text, back_up_store)
     backup.add_argument("path", type=Path, help="the copy; the file must not exist")
-    backup.set_defaults(command=back_up_store)
-    restore = commands.add_parser("restore", help="restore a copy; the daemon must be stopped")
+    text = "restore a copy; the daemon must be stopped"
+    restore = store.add_command("restore", text, restore_store)
     restore.add_argument("path", type=Path, help="a copy made by `store backup`")
-    restore.set_defaults(command=restore_store)
-    check = commands.add_parser("check", help="check that the stored data is complete and correct")
-    check.set_defaults(command=check_store)
-    copy = commands.add_parser(
-        "copy", help="copy everything from the SQLite file of a stopped daemon to PostgreSQL"
-    )
+    store.add_command("check", "check that the stored data is complete and correct", check_store)
+    text = "copy everything from the SQLite file of a stopped daemon to PostgreSQL"
+    copy = store.add_command("copy", text, copy_to_postgresql)
     copy.add_argument(
         "--to",
         required=True,
@@ -32,7 +30,6 @@ def add_store_commands(store: argparse.ArgumentParser) -> None:
         help="an empty database: its URL (postgresql://...), a file that contains it, or - for"
         " stdin. A password in a URL on the command line is visible in the list of processes",
     )
-    copy.set_defaults(command=copy_to_postgresql)
 
 
 def back_up_store(options: argparse.Namespace, console: Console) -> int:

@@ -1,13 +1,13 @@
 """``mailcheck webhook``: the webhooks of an inbox at a daemon."""
 
 import argparse
-import json
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
-from mailcheck.cli.access.daemon_access import command_line, set_daemon_command
-from mailcheck.cli.commands import Console, whole_id
+from mailcheck.cli.access.daemon_access import add_daemon_command, command_line
+from mailcheck.cli.commands import Console, fields_of, whole_id
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM
+from mailcheck.cli.parser import Parser
 from mailcheck.clients.mailcheck_client import Mailcheck
 from mailcheck.core.identifiers import SHORT_ID_LENGTH
 from mailcheck.core.webhooks import EVENT_PROVIDERS, EventKind
@@ -28,10 +28,9 @@ FILTERS = {
 """Options of ``add`` for the filters of the same names."""
 
 
-def add_webhook_commands(parser: argparse.ArgumentParser) -> None:
+def add_webhook_commands(parser: Parser) -> None:
     """Add the commands of ``mailcheck webhook``."""
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    add = commands.add_parser("add", help="create a webhook, and print its id and secret")
+    add = add_daemon_command(parser, "add", "create a webhook, and print its id and secret", _add)
     add.add_argument("address", metavar="ADDRESS", help="http or https URL of the receiver")
     for name, text in FILTERS.items():
         add.add_argument(f"--{name}", dest=_as_json(name), metavar="TEXT", help=text)
@@ -45,8 +44,7 @@ def add_webhook_commands(parser: argparse.ArgumentParser) -> None:
         "--provider", choices=EVENT_PROVIDERS, help="send events in the format of this provider"
     )
     add.add_argument("--after", metavar="CURSOR", help="also send the mail after this cursor")
-    listing = commands.add_parser("list", help="list webhooks and their problems")
-    parsers = [(add, _add), (listing, _list)]
+    add_daemon_command(parser, "list", "list webhooks and their problems", _list)
     for name, text, do in (
         ("test", "send a sample event now; exit status 1 if it is rejected", _test),
         ("replay", "send the mail after a cursor again, with the same ids", _replay),
@@ -54,7 +52,7 @@ def add_webhook_commands(parser: argparse.ArgumentParser) -> None:
         ("secret", "create and print a new secret; the old one stays valid for a day", _rotate),
         ("remove", "delete the webhook", _remove),
     ):
-        command = commands.add_parser(name, help=text)
+        command = add_daemon_command(parser, name, text, do)
         command.add_argument("id", help="the webhook's id, as `mailcheck webhook list` shows it")
         if name == "test":
             command.add_argument(
@@ -72,34 +70,23 @@ def add_webhook_commands(parser: argparse.ArgumentParser) -> None:
                 default="c0",
                 help="default: all mail in the inbox",
             )
-        parsers.append((command, do))
-    for command, do in parsers:
-        set_daemon_command(command, do)
-        command.add_argument(
-            "--json", action="store_true", help="print JSON, as the API returns it"
-        )
 
 
 def _add(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck webhook add ADDRESS``: print its id and secret on one line."""
-    names = [*map(_as_json, FILTERS), "header", "provider", "after"]
-    given = {name: getattr(options, name) for name in names}
-    asked = {name: value for name, value in given.items() if value is not None}
-    made = inbox.request("POST", PATH, body={"url": options.address, **asked})
-    if options.json:
-        console.print_text(json.dumps(made))
-        return EXIT_FINE
-    console.print_line(f"{made['id']}  {made['secret']}")
-    console.print_note("save the secret, which signs the events: it is shown only once")
-    console.print_note(f"next: {command_line(options, 'webhook', 'test', made['id'])}")
+    body = fields_of(options, *map(_as_json, FILTERS), "header", "provider", "after")
+    made = inbox.request("POST", PATH, body={"url": options.address, **body})
+    if not console.print_answer(made):
+        console.print_line(f"{made['id']}  {made['secret']}")
+        console.print_note("save the secret, which signs the events: it is shown only once")
+        console.print_note(f"next: {command_line(options, 'webhook', 'test', made['id'])}")
     return EXIT_FINE
 
 
 def _list(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck webhook list``: print a line for each webhook."""
     found = inbox.request("GET", PATH)
-    if options.json:
-        console.print_text(json.dumps(found))
+    if console.print_answer(found):
         return EXIT_FINE
     console.explain_empty(found["webhooks"], "no webhooks yet: mailcheck webhook add URL")
     for webhook in found["webhooks"]:
@@ -113,17 +100,16 @@ def _list(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> in
 def _test(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck webhook test ID``: print the status, or why there was none."""
     console.progress.text = "waiting for the receiver"
-    asked = {"event": options.event, "messageId": options.message}
-    given = {name: value for name, value in asked.items() if value is not None}
-    query = f"?{urlencode(given)}" if given else ""
-    tried = inbox.request("POST", _path(inbox, options, f"/test{query}"), seconds=LONGEST_TEST)
-    if options.json:
-        console.print_text(json.dumps(tried))
-    elif tried["delivered"]:
-        console.print_line(f"accepted with {tried['status']} in {tried['milliseconds']} ms")
-    else:
+    query = fields_of(options, "event", messageId="message")
+    path = _path(inbox, options, "/test")
+    tried = inbox.request("POST", path, query, seconds=LONGEST_TEST)
+    if tried["delivered"]:
+        took = f"{tried['milliseconds']} ms"
+        console.print_row(tried, f"accepted with {tried['status']} in {took}")
+        return EXIT_FINE
+    if not console.print_answer(tried):
         console.print_note(f"mailcheck: it was not accepted: {tried['problem']}")
-    return EXIT_FINE if tried["delivered"] else EXIT_PROBLEM
+    return EXIT_PROBLEM
 
 
 def _replay(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
@@ -143,8 +129,8 @@ def _resume(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> 
 def _rotate(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck webhook secret ID``: print only the secret to standard output."""
     rotated = inbox.request("POST", _path(inbox, options, "/secret"))
-    console.print_text(json.dumps(rotated) if options.json else rotated["secret"])
-    if not options.json:
+    console.print_row(rotated, rotated["secret"])
+    if not console.as_json:
         until = rotated["earlierSignsUntil"]
         console.print_note(f"save it: it is shown only once; the old one is valid until {until}")
     return EXIT_FINE
@@ -157,9 +143,7 @@ def _remove(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> 
 
 
 def _tell(answer: dict[str, Any], options: argparse.Namespace, console: Console, what: str) -> int:
-    if options.json:
-        console.print_text(json.dumps(answer))
-    else:
+    if not console.print_answer(answer):
         console.print_note(f"{options.id}: {what}")
     return EXIT_FINE
 

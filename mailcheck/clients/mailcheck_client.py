@@ -728,6 +728,7 @@ class Mailcheck:
             yield
         except (OSError, HTTPException) as error:
             reason = getattr(error, "reason", error)
+            reason = getattr(reason, "strerror", None) or reason
             raise Unreachable(f"{self._api} cannot be reached: {reason}") from error
 
     def _open(self, request: _Request, budget: _RetryBudget) -> Any:

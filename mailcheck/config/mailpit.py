@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mailcheck.config.reading import ConfigError, variable_name
+from mailcheck.core.errors import cause_of
 
 PREFIX = "MP_"
 EVERYWHERE = "0.0.0.0"  # noqa: S104
@@ -77,7 +78,8 @@ def _passwords(option: str) -> Callable[[str, str], Options]:
             try:
                 pairs = Path(value).read_text("utf-8").split()
             except (OSError, UnicodeDecodeError) as error:
-                raise ConfigError(f"{name}: the file {value} cannot be read: {error}") from None
+                why = cause_of(error)
+                raise ConfigError(f"{name}: the file {value} cannot be read: {why}") from None
         for pair in pairs:
             user, colon, password = pair.partition(":")
             if not colon or password.startswith(_HASHES):

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from mailcheck.config.options import Config, NamedOption, options_of
 from mailcheck.config.rules import find_problem
-from mailcheck.core.errors import did_you_mean, nearest_word
+from mailcheck.core.errors import cause_of, did_you_mean, nearest_word
 
 ENVIRONMENT_PREFIX = "MAILCHECK_"
 FILE_SUFFIX = "_file"
@@ -166,7 +166,7 @@ def _read_secret(path: Any, origin: str) -> str:
     try:
         return Path(path).read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError, TypeError, ValueError) as error:
-        raise ConfigError(f"{origin}: the file {path} cannot be read: {error}") from None
+        raise ConfigError(f"{origin}: the file {path} cannot be read: {cause_of(error)}") from None
 
 
 def _checked(value: Any, option: NamedOption, where: str) -> Any:
@@ -262,7 +262,7 @@ class _TomlFile:
             try:
                 self._text = path.read_text("utf-8")
             except (OSError, UnicodeDecodeError) as error:
-                raise ConfigError(f"{path} cannot be read: {error}") from None
+                raise ConfigError(f"{path} cannot be read: {cause_of(error)}") from None
         try:
             self._values: dict[str, Any] = tomllib.loads(self._text)
         except tomllib.TOMLDecodeError as error:

@@ -35,6 +35,11 @@ def _made_again(
     return failure
 
 
+def cause_of(error: Exception) -> str:
+    """Return the cause of an error in words, without the number and the path of the system."""
+    return getattr(error, "strerror", None) or str(error)
+
+
 Row = TypeVar("Row")
 
 

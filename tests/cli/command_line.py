@@ -49,7 +49,7 @@ async def run_work(environment: Mapping[str, str], *arguments: str) -> Outcome:
     output, errors = io.StringIO(), io.StringIO()
     options = make_parser(arguments).parse_args(arguments)
     config = load_config(Path(options.config) if options.config else None, environment)
-    console = Console(config, output, errors)
+    console = Console(config, output, errors, as_json=getattr(options, "json", False))
     status = await options.work(options, console, reactor)
     return Outcome(status, output.getvalue(), errors.getvalue())
 

@@ -8,6 +8,7 @@ import pytest
 
 from mailcheck.cli.commands import whole_id
 from mailcheck.config.reading import ConfigError
+from mailcheck.core.accounts import MAX_REQUESTS
 from tests.cli.command_line import Mailcheck
 from tests.table import rows
 
@@ -127,14 +128,17 @@ def test_keys_are_listed_with_their_limits(with_alice: Mailcheck) -> None:
     with_alice("key", "issue", "bob")
     _, plain = issue(with_alice)
     _, own = issue(with_alice, "--per-minute", "5000", "--per-day", "100000", "--name", "our CI")
+    most = str(MAX_REQUESTS)
+    _, free = issue(with_alice, "--per-minute", most, "--per-day", most)
     listed = with_alice("key", "list", "alice").lines
     lines = {line.split()[0]: line for line in listed}
-    assert set(lines) == {plain, own}
+    assert set(lines) == {plain, own, free}
+    assert "  no limit  valid  " in lines[free]
     assert "60/min 1000/day  valid  last used never" in lines[plain]
     assert "5000/min 100000/day  valid  last used never  our CI" in lines[own]
-    assert len(with_alice("key", "list").lines) == 3
+    assert len(with_alice("key", "list").lines) == 4
     shown = {one["id"]: one for one in map(json.loads, with_alice("key", "list", "--json").lines)}
-    assert len(shown) == 3
+    assert len(shown) == 4
     assert (shown[own]["account"], shown[own]["name"]) == ("alice", "our CI")
     assert (shown[own]["perMinute"], shown[own]["perDay"]) == (5000, 100_000)
     assert (shown[plain]["perMinute"], shown[plain]["revokedAt"]) == (60, None)

@@ -113,6 +113,25 @@ def test_a_wrong_configuration(
     assert problem in outcome.errors
 
 
+@rows(
+    "apply",
+    "dmarc --offline",
+    "tls-report",
+    "reports import",
+    "watch add --file",
+    "inbound send route --html",
+    "inbound send route --file",
+    "inbound send route --raw",
+)
+def test_a_file_that_is_missing(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    """A file that does not exist is status 2, and the message names it, for every command."""
+    monkeypatch.setenv("MAILCHECK_API_KEY", "key")
+    outcome = run_command(*command.split(), "absent")
+    assert (outcome.status, outcome.output) == (2, "")
+    assert "absent" in outcome.errors
+    assert "Errno" not in outcome.errors
+
+
 def test_a_wrong_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Environment variables are checked like the file."""
     monkeypatch.setenv("MAILCHECK_INBOX_DOMEIN", "x.example")

@@ -6,10 +6,10 @@ import shlex
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
 
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
+from mailcheck.cli.parser import Parser
 from mailcheck.clients.mailcheck_client import Mailcheck, MailcheckError, Unreachable
 from mailcheck.config.access import daemon_url
 from mailcheck.config.options import Config
@@ -20,35 +20,34 @@ CANNOT_TELL = {401, 429}
 """Statuses of a request that the daemon did not execute: a wrong key, an exceeded limit."""
 
 
-def set_daemon_command(
-    parser: argparse.ArgumentParser,
-    do: Callable[[Mailcheck, argparse.Namespace, Console], int],
-) -> None:
-    """Add the options that name the daemon. ``do`` runs the command and returns its status."""
+DaemonCommand = Callable[[Mailcheck, argparse.Namespace, Console], int]
+"""Runs a command of a daemon, and returns its status."""
+
+
+def add_daemon_command(group: Parser, name: str, text: str, do: DaemonCommand) -> Parser:
+    """Add a command of a daemon, whose answer can be printed as JSON, to a group."""
+    parser = group.add_command(name, text)
+    set_daemon_command(parser, do)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser
+
+
+def set_daemon_command(parser: argparse.ArgumentParser, do: DaemonCommand) -> None:
+    """Add the options that name the daemon."""
     add_daemon_options(parser)
     parser.set_defaults(command=partial(run_on_daemon, do))
 
 
-class TakesOptions(Protocol):
-    """A parser, or a group of its options."""
-
-    def add_argument(self, *names: str, **settings: Any) -> object:
-        """Add an option."""
-
-
-def add_daemon_options(parser: TakesOptions) -> None:
+def add_daemon_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that name the daemon."""
-    parser.add_argument("--url", help="URL of the daemon (default: MAILCHECK_URL)")
-    parser.add_argument(
+    daemon = parser.add_argument_group("the daemon")
+    daemon.add_argument("--url", help="URL of the daemon (default: MAILCHECK_URL)")
+    daemon.add_argument(
         "--key-file", type=Path, help="file with the API key (default: MAILCHECK_API_KEY)"
     )
 
 
-def run_on_daemon(
-    do: Callable[[Mailcheck, argparse.Namespace, Console], int],
-    options: argparse.Namespace,
-    console: Console,
-) -> int:
+def run_on_daemon(do: DaemonCommand, options: argparse.Namespace, console: Console) -> int:
     """Run a command of a daemon; return its status."""
     daemon = reach_daemon(options, console)
     console.progress.text = "waiting for the daemon"

@@ -13,9 +13,9 @@ from mailcheck.api.urls import PublicUrls
 from mailcheck.assembly.accounts import AccountParts
 from mailcheck.cli.access.daemon_access import local_url
 from mailcheck.cli.access.store_access import Result, with_accounts
-from mailcheck.cli.commands import Console, moment, whole_id
+from mailcheck.cli.commands import Command, Console, moment, whole_id
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM
-from mailcheck.cli.parser import read_digits, whole_number
+from mailcheck.cli.parser import Parser, read_digits, whole_number
 from mailcheck.core.accounts import Account, AccountLimits
 from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.audit import COMMAND_LINE, AuditEntry, format_audit_cursor
@@ -79,68 +79,47 @@ def set_password(options: argparse.Namespace, console: Console) -> int:
     return EXIT_FINE
 
 
-def add_account_commands(parser: argparse.ArgumentParser) -> None:
+def add_account_commands(parser: Parser) -> None:
     """Add the commands of ``mailcheck account``."""
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    add = commands.add_parser("add", help="create an account with its own inbox")
-    add.add_argument("name", help="name of the account")
+
+    def add_command(name: str, text: str, command: Command) -> Parser:
+        added = parser.add_command(name, text, command)
+        added.add_argument("name", help="name of the account")
+        return added
+
+    add = add_command("add", "create an account with its own inbox", add_account)
     add.add_argument(
         "--operator", action="store_true", help="let it receive mail to postmaster and abuse"
     )
     quota = whole_number(1, MAX_QUOTA)
     add.add_argument("--max-messages", type=quota, help="maximum number of messages in its inbox")
     add.add_argument("--max-bytes", type=quota, help="maximum bytes of mail in its inbox")
-    add.set_defaults(command=add_account)
-    listing = commands.add_parser("list", help="list all accounts with what they use")
-    listing.add_argument("--json", action="store_true", help="print one JSON object per line")
-    listing.set_defaults(command=list_accounts)
-    _add_change(commands.add_parser("change", help="rename an account, or change its limits"))
-    for name, command, text in (
-        ("disable", disable_account, "refuse the sign-ins, keys and mail of an account"),
-        ("enable", enable_account, "enable a disabled account"),
-    ):
-        one = commands.add_parser(name, help=text)
-        one.add_argument("name", help="name of the account")
-        one.set_defaults(command=command)
-    delete = commands.add_parser("delete", help="delete an account with all of its data")
-    delete.add_argument("name", help="name of the account")
+    listing = parser.add_command("list", "list all accounts with what they use", list_accounts)
+    _add_limits(add_command("change", "rename an account, or change its limits", change_account))
+    add_command("disable", "refuse the sign-ins, keys and mail of an account", disable_account)
+    add_command("enable", "enable a disabled account", enable_account)
+    delete = add_command("delete", "delete an account with all of its data", delete_account)
     delete.add_argument("--yes", action="store_true", help="do not ask")
-    delete.set_defaults(command=delete_account, has_progress=False)
-    sessions = commands.add_parser("sessions", help="list or end the sessions of an account")
-    sessions.add_argument("name", help="name of the account")
+    sessions = add_command("sessions", "list or end the sessions of an account", show_sessions)
     sessions.add_argument("--end", metavar="ID", help="end the session with this id, or `all`")
-    sessions.add_argument("--json", action="store_true", help="print one JSON object per line")
-    sessions.set_defaults(command=show_sessions)
-    invite = commands.add_parser("invite", help="create a link with which one person can sign up")
-    invite.set_defaults(command=make_invitation)
-    _add_sign_in_commands(commands)
-    password = commands.add_parser(
-        "set-password", help="set the password of an account for the dashboard"
-    )
-    password.add_argument("name", help="name of the account")
+    text = "create a link with which one person can sign up"
+    parser.add_command("invite", text, make_invitation)
+    text = "create a link that signs in to an account once"
+    add_command("sign-in-link", text, make_sign_in_link)
+    passkeys = add_command("passkeys", "list or remove the passkeys of an account", show_passkeys)
+    passkeys.add_argument("--remove", metavar="ID", help="remove the one with this id, or `all`")
+    for command in (listing, sessions, passkeys):
+        command.add_argument("--json", action="store_true", help="print one JSON object per line")
+    text = "let a person of the company's sign-in service sign in to an account"
+    company = add_command("link", text, link_company)
+    company.add_argument("subject", help="the claim `sub` of the person, or `none` to remove it")
+    text = "set the password of an account for the dashboard"
+    password = add_command("set-password", text, set_password)
     password.add_argument(
         "--generate", action="store_true", help="generate a password and print it"
     )
-    password.set_defaults(command=set_password, has_progress=False)
-
-
-def _add_sign_in_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    link = commands.add_parser(
-        "sign-in-link", help="create a link that signs in to an account once"
-    )
-    link.add_argument("name", help="name of the account")
-    link.set_defaults(command=make_sign_in_link)
-    passkeys = commands.add_parser("passkeys", help="list or remove the passkeys of an account")
-    passkeys.add_argument("name", help="name of the account")
-    passkeys.add_argument("--remove", metavar="ID", help="remove the one with this id, or `all`")
-    passkeys.add_argument("--json", action="store_true", help="print one JSON object per line")
-    passkeys.set_defaults(command=show_passkeys)
-    company = commands.add_parser(
-        "link", help="let a person of the company's sign-in service sign in to an account"
-    )
-    company.add_argument("name", help="name of the account")
-    company.add_argument("subject", help="the claim `sub` of the person, or `none` to remove it")
-    company.set_defaults(command=link_company)
+    for command in (delete, password):  # which ask
+        command.set_defaults(has_progress=False)
 
 
 def show_passkeys(options: argparse.Namespace, console: Console) -> int:
@@ -161,7 +140,7 @@ def show_passkeys(options: argparse.Namespace, console: Console) -> int:
             "lastUsedAt": moment(passkey.last_used_at),
         }
         words = (passkey.id, passkey.name, f"last used {row['lastUsedAt'] or 'never'}")
-        console.print_row(row, words, as_json=options.json)
+        console.print_row(row, *words)
     return EXIT_FINE
 
 
@@ -203,8 +182,7 @@ def link_company(options: argparse.Namespace, console: Console) -> int:
     return EXIT_FINE
 
 
-def _add_change(change: argparse.ArgumentParser) -> None:
-    change.add_argument("name", help="name of the account")
+def _add_limits(change: Parser) -> None:
     change.add_argument("--name", dest="new_name", help="new name; addresses and keys stay")
     change.add_argument(
         "--operator", action="store_true", help="let it receive mail to postmaster and abuse"
@@ -223,7 +201,6 @@ def _add_change(change: argparse.ArgumentParser) -> None:
         type=hours,
         help=f"hours until mail expires, at least {SHORTEST_RETENTION}{of_default}",
     )
-    change.set_defaults(command=change_account)
 
 
 def add_audit(parser: argparse.ArgumentParser) -> None:
@@ -293,7 +270,7 @@ def list_accounts(options: argparse.Namespace, console: Console) -> int:
             "operator" if account.is_operator else "",
             "project" if account.is_project else "",
         )
-        console.print_row(shown, words, as_json=options.json)
+        console.print_row(shown, *words)
     return EXIT_FINE
 
 
@@ -374,7 +351,7 @@ def show_sessions(options: argparse.Namespace, console: Console) -> int:
         where = session.client or "unknown address"
         begun, seen = shown["createdAt"], shown["seenAt"]
         words = (session.id, where, f"signed in {begun}", f"last used {seen}")
-        console.print_row(shown, words, as_json=options.json)
+        console.print_row(shown, *words)
     return EXIT_FINE
 
 
@@ -417,7 +394,7 @@ def show_audit(options: argparse.Namespace, console: Console) -> int:
         }
         by = f"by {entry.actor}" + (f" from {entry.client}" if entry.client else "")
         words = (shown["at"], entry.account_name or "-", entry.action, by, entry.detail)
-        console.print_row(shown, words, as_json=options.json)
+        console.print_row(shown, *words)
     return EXIT_FINE
 
 

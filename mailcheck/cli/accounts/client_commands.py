@@ -7,13 +7,14 @@ from mailcheck.assembly.deployment import has_oauth
 from mailcheck.cli.access.store_access import with_accounts
 from mailcheck.cli.commands import Console, moment, whole_id
 from mailcheck.cli.exit_statuses import EXIT_FINE
+from mailcheck.cli.parser import Parser
 from mailcheck.core.instants import format_instant
 
 
-def add_client_commands(parser: argparse.ArgumentParser) -> None:
+def add_client_commands(parser: Parser) -> None:
     """Add the commands of ``mailcheck client``."""
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    add = commands.add_parser("add", help="register a program that people can connect by OAuth")
+    text = "register a program that people can connect by OAuth"
+    add = parser.add_command("add", text, add_client)
     add.add_argument("name", help="name of the program, which people see")
     add.add_argument(
         "--redirect-uri",
@@ -23,13 +24,11 @@ def add_client_commands(parser: argparse.ArgumentParser) -> None:
         help="address to which the access is sent (repeat it for more)",
     )
     add.add_argument("--secret", action="store_true", help="also create a secret, printed once")
-    add.set_defaults(command=add_client)
-    listing = commands.add_parser("list", help="list registered programs, without their secrets")
+    text = "list registered programs, without their secrets"
+    listing = parser.add_command("list", text, list_clients)
     listing.add_argument("--json", action="store_true", help="print one JSON object per line")
-    listing.set_defaults(command=list_clients)
-    removal = commands.add_parser("remove", help="remove a program, and end its access")
+    removal = parser.add_command("remove", "remove a program, and end its access", remove_client)
     removal.add_argument("id", help="the client id, as `mailcheck client list` shows it")
-    removal.set_defaults(command=remove_client)
 
 
 def add_client(options: argparse.Namespace, console: Console) -> int:
@@ -66,7 +65,7 @@ def list_clients(options: argparse.Namespace, console: Console) -> int:
         expiry = f"expires {shown['expiresAt']}" if client.expires_at else "does not expire"
         kind = "with a secret" if client.has_secret else "without a secret"
         words = (client.id, client.source, kind, expiry, client.redirect_uris, client.name)
-        console.print_row(shown, words, as_json=options.json)
+        console.print_row(shown, *words)
     return EXIT_FINE
 
 

@@ -9,7 +9,7 @@ from mailcheck.assembly.accounts import AccountParts
 from mailcheck.cli.access.store_access import with_accounts
 from mailcheck.cli.commands import Console, moment, whole_id
 from mailcheck.cli.exit_statuses import EXIT_FINE
-from mailcheck.cli.parser import whole_number
+from mailcheck.cli.parser import Parser, whole_number
 from mailcheck.core.accounts import MAX_REQUESTS, Account, ApiKey
 from mailcheck.core.audit import COMMAND_LINE
 from mailcheck.core.errors import InvalidParameter
@@ -23,10 +23,11 @@ _LIFETIME = re.compile("([1-9][0-9]{0,3})([hdw])", re.ASCII)
 _UNITS = {"h": HOUR, "d": DAY, "w": 7 * DAY}
 
 
-def add_key_commands(parser: argparse.ArgumentParser) -> None:
+def add_key_commands(parser: Parser) -> None:
     """Add the commands of ``mailcheck key``."""
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    issue = commands.add_parser("issue", help="issue a key; it is printed once and never stored")
+    issue = parser.add_command(
+        "issue", "issue a key; it is printed once and never stored", issue_key
+    )
     issue.add_argument("account", help="name of the account or project")
     issue.add_argument("--name", default="", help="what the key is for")
     limit = whole_number(1, MAX_REQUESTS)
@@ -52,32 +53,28 @@ def add_key_commands(parser: argparse.ArgumentParser) -> None:
     issue.add_argument(
         "--expires", type=_lifetime, help="time until the key expires, such as 12h, 30d or 8w"
     )
-    issue.set_defaults(command=issue_key)
-    listing = commands.add_parser("list", help="list keys, without their secrets")
+    listing = parser.add_command("list", "list keys, without their secrets", list_keys)
     listing.add_argument("account", nargs="?", help="only the keys of this account")
     listing.add_argument("--json", action="store_true", help="print one JSON object per line")
-    listing.set_defaults(command=list_keys)
-    fault = commands.add_parser("fault", help="simulate failures of the mail that a key submits")
-    fault.add_argument("id", help="the key's id, as `mailcheck key list` shows it")
+    fault = parser.add_command(
+        "fault", "simulate failures of the mail that a key submits", set_fault
+    )
     which = fault.add_mutually_exclusive_group(required=True)
     every = whole_number(1, LARGEST_EVERY)
     which.add_argument("--every", type=every, help="reject every Nth mail with 451")
     which.add_argument("--off", action="store_true", help="reject no mail")
-    fault.set_defaults(command=set_fault)
-    rotate = commands.add_parser(
-        "rotate", help="replace a key by one with the same rights and limits, printed once"
+    rotate = parser.add_command(
+        "rotate", "replace a key by one with the same rights and limits, printed once", rotate_key
     )
-    rotate.add_argument("id", help="the key's id, as `mailcheck key list` shows it")
     rotate.add_argument(
         "--overlap",
         type=_lifetime,
         default=DEFAULT_OVERLAP,
         help="time for which the older key stays valid, such as 12h or 7d (1d)",
     )
-    rotate.set_defaults(command=rotate_key)
-    revoke = commands.add_parser("revoke", help="revoke a key permanently")
-    revoke.add_argument("id", help="the key's id, as `mailcheck key list` shows it")
-    revoke.set_defaults(command=revoke_key)
+    revoke = parser.add_command("revoke", "revoke a key permanently", revoke_key)
+    for command in (fault, rotate, revoke):
+        command.add_argument("id", help="the key's id, as `mailcheck key list` shows it")
 
 
 def issue_key(options: argparse.Namespace, console: Console) -> int:
@@ -141,12 +138,13 @@ def list_keys(options: argparse.Namespace, console: Console) -> int:
             "lastUsedAt": moment(key.last_used_at),
         }
         state = _state_of(key)
-        rates = f"{shown['perMinute']}/min {shown['perDay']}/day"
+        limits = {"min": shown["perMinute"], "day": shown["perDay"]}
+        rates = " ".join(f"{most}/{of}" for of, most in limits.items() if most != MAX_REQUESTS)
         used = f"last used {shown['lastUsedAt'] or 'never'}"
         rights = str(key.rights)
         hint = f"{key.hint}..." if key.client_id is None else f"OAuth client {key.client_id}"
-        words = (key.id, account.name, hint, rights, rates, state, used, key.name)
-        console.print_row(shown, words, as_json=options.json)
+        words = (key.id, account.name, hint, rights, rates or "no limit", state, used, key.name)
+        console.print_row(shown, *words)
     return EXIT_FINE
 
 

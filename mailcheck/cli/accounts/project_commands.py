@@ -7,8 +7,9 @@ from mailcheck.api.urls import PublicUrls
 from mailcheck.assembly.accounts import AccountParts
 from mailcheck.cli.access.daemon_access import local_url
 from mailcheck.cli.access.store_access import with_accounts
-from mailcheck.cli.commands import Console
+from mailcheck.cli.commands import Command, Console
 from mailcheck.cli.exit_statuses import EXIT_FINE
+from mailcheck.cli.parser import Parser
 from mailcheck.core.accounts import Account
 from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.instants import format_instant
@@ -16,33 +17,28 @@ from mailcheck.core.projects import Member, Role
 from mailcheck.operations.accounts.registration_rules import INVITATION_DAYS
 
 
-def add_project_commands(parser: argparse.ArgumentParser) -> None:
+def add_project_commands(parser: Parser) -> None:
     """Add the commands of ``mailcheck project``."""
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    add = commands.add_parser("add", help="create a project with an inbox that people share")
-    add.add_argument("name", help="name of the project")
+
+    def add_command(name: str, text: str, command: Command) -> Parser:
+        added = parser.add_command(name, text, command)
+        added.add_argument("name", help="name of the project")
+        return added
+
+    add = add_command("add", "create a project with an inbox that people share", add_project)
     add.add_argument("--owner", required=True, help="name of the account of its first owner")
-    add.set_defaults(command=add_project)
-    invite = commands.add_parser("invite", help="create a link with which one person can join")
-    invite.add_argument("name", help="name of the project")
+    invite = add_command("invite", "create a link with which one person can join", invite_member)
     invite.add_argument(
         "address", nargs="?", default="", help="mail address of a person who has no account"
     )
-    invite.add_argument("--role", choices=list(map(str, Role)), default=str(Role.EDITOR))
-    invite.set_defaults(command=invite_member)
-    members = commands.add_parser("members", help="list the members of a project")
-    members.add_argument("name", help="name of the project")
+    members = add_command("members", "list the members of a project", list_members)
     members.add_argument("--json", action="store_true", help="print one JSON object per line")
-    members.set_defaults(command=list_members)
-    setting = commands.add_parser("set-member", help="add a member, or change the role of one")
-    setting.add_argument("name", help="name of the project")
-    setting.add_argument("account", help="name of the person's account")
-    setting.add_argument("--role", choices=list(map(str, Role)), default=str(Role.EDITOR))
-    setting.set_defaults(command=set_member)
-    removal = commands.add_parser("remove-member", help="remove a member from a project")
-    removal.add_argument("name", help="name of the project")
-    removal.add_argument("account", help="name of the person's account")
-    removal.set_defaults(command=remove_member)
+    setting = add_command("set-member", "add a member, or change the role of one", set_member)
+    removal = add_command("remove-member", "remove a member from a project", remove_member)
+    for command in (setting, removal):
+        command.add_argument("account", help="name of the person's account")
+    for command in (invite, setting):
+        command.add_argument("--role", choices=list(map(str, Role)), default=str(Role.EDITOR))
 
 
 def add_project(options: argparse.Namespace, console: Console) -> int:
@@ -85,7 +81,7 @@ def list_members(options: argparse.Namespace, console: Console) -> int:
             "role": member.role,
             "addedAt": format_instant(member.added_at),
         }
-        console.print_row(shown, shown.values(), as_json=options.json)
+        console.print_row(shown, *shown.values())
     return EXIT_FINE
 
 

@@ -1,7 +1,6 @@
 """``mailcheck beat``: mail that a daemon expects on a schedule, and a command that sends it."""
 
 import argparse
-import json
 import os
 import shutil
 import smtplib
@@ -13,14 +12,14 @@ from typing import Any
 from urllib.parse import quote
 
 from mailcheck.cli.access.daemon_access import (
+    add_daemon_command,
     add_daemon_options,
     reach_daemon,
     report_problem,
-    set_daemon_command,
 )
-from mailcheck.cli.commands import Console
+from mailcheck.cli.commands import Console, fields_of, why_not_sent
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM
-from mailcheck.cli.parser import whole_number
+from mailcheck.cli.parser import Parser, whole_number
 from mailcheck.cli.sendmail_commands import TIMEOUT, complete_fields, own_domain, user_address
 from mailcheck.clients.mailcheck_client import Mailcheck, MailcheckError
 from mailcheck.config.reading import ConfigError
@@ -37,10 +36,9 @@ MOST_TEXT = 65_536
 """Maximum number of characters of standard input in the mail."""
 
 
-def add_beat_commands(parser: argparse.ArgumentParser) -> None:
+def add_beat_commands(parser: Parser) -> None:
     """Add the commands of ``mailcheck beat``."""
-    parts = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    add = parts.add_parser("add", help="expect mail on a schedule")
+    add = add_daemon_command(parser, "add", "expect mail on a schedule", add_beat)
     add.add_argument("name", metavar="NAME", help="its name: letters, digits and hyphens")
     when = add.add_mutually_exclusive_group(required=True)
     when.add_argument("--at", metavar="HH:MM", help="time of day at which the mail is due")
@@ -71,16 +69,16 @@ def add_beat_commands(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESS",
         help="a webhook URL or mail address for alerts; may be repeated",
     )
-    listed = parts.add_parser("list", help="list heartbeats and open alerts")
-    show = parts.add_parser("show", help="show a heartbeat, its days and its newest mails")
-    show.add_argument("name", metavar="NAME", help="its name")
-    remove = parts.add_parser("remove", help="delete a heartbeat and its history")
-    remove.add_argument("name", metavar="NAME", help="its name")
-    parsers = ((add, add_beat), (listed, list_beats), (show, show_beat))
-    for part, do in (*parsers, (remove, remove_beat)):
-        set_daemon_command(part, do)
-        part.add_argument("--json", action="store_true", help="print JSON")
-    send = parts.add_parser("send", help="send a mail of a heartbeat through the local mail server")
+    add_daemon_command(parser, "list", "list heartbeats and open alerts", list_beats)
+    for name, text, do in (
+        ("show", "show a heartbeat, its days and its newest mails", show_beat),
+        ("remove", "delete a heartbeat and its history", remove_beat),
+    ):
+        command = add_daemon_command(parser, name, text, do)
+        command.add_argument("name", metavar="NAME", help="its name")
+    send = parser.add_command(
+        "send", "send a mail of a heartbeat through the local mail server", send_beat
+    )
     send.add_argument(
         "target", metavar="ADDRESS", help="its address, which needs no daemon here, or its name"
     )
@@ -92,26 +90,16 @@ def add_beat_commands(parser: argparse.ArgumentParser) -> None:
     )
     send.add_argument("--text", default="", help="text to add to the mail, such as a result")
     add_daemon_options(send)
-    send.set_defaults(command=send_beat)
 
 
 def add_beat(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck beat add``: print the address to which the mail is sent."""
-    chosen = {
-        "at": options.at,
-        "everyMinutes": options.every,
-        "timeZone": options.zone,
-        "days": options.day,
-        "graceMinutes": options.grace,
-        "slowMinutes": options.slow,
-        "signedBy": options.signed_by,
-        "quiet": options.quiet,
-        "alertTo": options.alert_to,
-    }
-    body = {name: value for name, value in chosen.items() if value is not None}
-    made = daemon.request("POST", "/heartbeats", body={"name": options.name.lower(), **body})
-    if options.json:
-        console.print_text(json.dumps(made))
+    times = fields_of(options, "at", everyMinutes="every", timeZone="zone", days="day")
+    limits = fields_of(options, graceMinutes="grace", slowMinutes="slow", signedBy="signed_by")
+    alerts = fields_of(options, "quiet", alertTo="alert_to")
+    body = {"name": options.name.lower(), **times, **limits, **alerts}
+    made = daemon.request("POST", "/heartbeats", body=body)
+    if console.print_answer(made):
         return EXIT_FINE
     console.print_line(made["address"])
     console.print_note(f"expected {made['schedule']}; the first mail is due {_due(made)}")
@@ -125,9 +113,7 @@ def list_beats(daemon: Mailcheck, options: argparse.Namespace, console: Console)
     """``mailcheck beat list``: exit with 1 if an alert is open."""
     found = daemon.request("GET", "/heartbeats")
     alerts = found["openAlerts"]
-    if options.json:
-        console.print_text(json.dumps(found))
-    else:
+    if not console.print_answer(found):
         console.explain_empty(
             found["heartbeats"], "no mail is expected yet: mailcheck beat add NAME --at 06:00"
         )
@@ -141,9 +127,7 @@ def show_beat(daemon: Mailcheck, options: argparse.Namespace, console: Console) 
     """``mailcheck beat show``: exit with 1 if an alert of the heartbeat is open."""
     shown = daemon.request("GET", _path(options.name))
     open_alerts = [alert for alert in shown["alerts"] if alert["endedAt"] is None]
-    if options.json:
-        console.print_text(json.dumps(shown))
-    else:
+    if not console.print_answer(shown):
         console.print_line(f"{shown['name']}  {shown['state']}  {shown['schedule']}")
         console.print_line(shown["address"])
         last = _moment(shown["lastAt"]) or "none"
@@ -164,7 +148,7 @@ def show_beat(daemon: Mailcheck, options: argparse.Namespace, console: Console) 
 def remove_beat(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck beat remove``."""
     removed = daemon.request("DELETE", _path(options.name))
-    console.print_text(json.dumps(removed) if options.json else f"removed {removed['name']}")
+    console.print_row(removed, f"removed {removed['name']}")
     return EXIT_FINE
 
 
@@ -190,8 +174,9 @@ def send_beat(options: argparse.Namespace, console: Console) -> int:
     mail = write_beat(sender, address, options.text[:MOST_TEXT])
     try:
         return _hand_over(mail, sender, address, options.server, console)
-    except (OSError, smtplib.SMTPException, subprocess.SubprocessError) as error:
-        console.print_note(f"mailcheck: the mail server did not take the mail: {error}")
+    except (OSError, subprocess.SubprocessError) as error:
+        why = why_not_sent(error) if isinstance(error, OSError) else error
+        console.print_note(f"mailcheck: the mail server did not take the mail: {why}")
         return EXIT_PROBLEM
 
 

@@ -1,15 +1,14 @@
 """``mailcheck watch``: the domains and addresses that a daemon watches."""
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from mailcheck.cli.access.daemon_access import set_daemon_command
-from mailcheck.cli.commands import Console, whole_id
+from mailcheck.cli.access.daemon_access import add_daemon_command
+from mailcheck.cli.commands import Console, fields_of, whole_id
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE
-from mailcheck.cli.parser import whole_number
+from mailcheck.cli.parser import Parser, whole_number
 from mailcheck.clients.mailcheck_client import LARGEST_PAGE, Mailcheck
 from mailcheck.core.errors import WatchNotFound
 
@@ -20,10 +19,9 @@ CHANGES = 20
 """Number of newest changes that `show` prints."""
 
 
-def add_watch_commands(parser: argparse.ArgumentParser) -> None:
+def add_watch_commands(parser: Parser) -> None:
     """Add the commands of ``mailcheck watch``."""
-    parts = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    add = parts.add_parser("add", help="watch domains or addresses")
+    add = add_daemon_command(parser, "add", "watch domains or addresses", add_watches)
     add.add_argument("targets", nargs="*", metavar="TARGET", help="a domain or an IP address")
     add.add_argument("--file", type=Path, help="a file with one domain or address per line")
     add.add_argument(
@@ -43,16 +41,14 @@ def add_watch_commands(parser: argparse.ArgumentParser) -> None:
         help="a mail address, a webhook URL, or slack:, teams:, discord: or ntfy: and a URL, for"
         " alerts; error= or warning= before it limits the alerts; may be repeated",
     )
-    listed = parts.add_parser("list", help="list watches and open alerts")
-    show = parts.add_parser("show", help="show the state of a watch, its alerts and changes")
+    add_daemon_command(parser, "list", "list watches and open alerts", list_watches)
+    show = add_daemon_command(
+        parser, "show", "show the state of a watch, its alerts and changes", show_watch
+    )
     show.add_argument("watch", metavar="ID", help="its id or target")
     show.add_argument("--run", action="store_true", help="run it first")
-    remove = parts.add_parser("remove", help="delete a watch and its history")
+    remove = add_daemon_command(parser, "remove", "delete a watch and its history", remove_watch)
     remove.add_argument("watch", metavar="ID", help="its id or target")
-    parsers = ((add, add_watches), (listed, list_watches), (show, show_watch))
-    for part, do in (*parsers, (remove, remove_watch)):
-        set_daemon_command(part, do)
-        part.add_argument("--json", action="store_true", help="print JSON")
 
 
 def add_watches(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
@@ -64,19 +60,16 @@ def add_watches(daemon: Mailcheck, options: argparse.Namespace, console: Console
     if not targets:
         console.print_note("mailcheck: name the targets to watch, or a --file with them")
         return EXIT_USAGE
-    choice: dict[str, Any] = {"everyMinutes": options.every}
-    chosen = {"selectors": options.selector, "addresses": options.ip, "quiet": options.quiet}
-    chosen["alertTo"] = options.alert_to
-    choice |= {name: value for name, value in chosen.items() if value}
+    receivers = fields_of(options, "quiet", alertTo="alert_to")
+    hosts = fields_of(options, selectors="selector", addresses="ip")
+    choice = {"everyMinutes": options.every, **hosts, **receivers}
     found: dict[str, list[Any]] = {"made": [], "refused": [], "newWebhooks": []}
     for begin in range(0, len(targets), AT_ONCE):
         wanted = [{"target": target, **choice} for target in targets[begin : begin + AT_ONCE]]
         answer = daemon.request("POST", "/watches/many", body={"watches": wanted})
         for name, some in found.items():
             some += answer[name]
-    if options.json:
-        console.print_text(json.dumps(found))
-    else:
+    if not console.print_answer(found):
         for made in found["made"]:
             console.print_line(f"{made['id']}  {made['target']}")
         for webhook in found["newWebhooks"]:
@@ -91,9 +84,7 @@ def add_watches(daemon: Mailcheck, options: argparse.Namespace, console: Console
 def list_watches(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck watch list``: exit with 1 if an alert is open."""
     watches, alerts = _all(daemon)
-    if options.json:
-        console.print_text(json.dumps({"watches": watches, "openAlerts": alerts}))
-    else:
+    if not console.print_answer({"watches": watches, "openAlerts": alerts}):
         console.explain_empty(watches, "nothing is watched yet: mailcheck watch add DOMAIN")
         for watch in watches:
             state = "paused" if watch["paused"] else f"every {watch['everyMinutes']} min"
@@ -110,9 +101,7 @@ def show_watch(daemon: Mailcheck, options: argparse.Namespace, console: Console)
     shown = daemon.request("GET", path)
     history = daemon.request("GET", f"{path}/history")
     open_alerts = [alert for alert in shown["alerts"] if alert["endedAt"] is None]
-    if options.json:
-        console.print_text(json.dumps({**shown, "history": history}))
-    else:
+    if not console.print_answer({**shown, "history": history}):
         console.print_line(f"{shown['target']}  {_moment(shown['lastRunAt']) or 'not run yet'}")
         if shown["score"] is not None:
             console.print_line(f"score {shown['score']} ({shown['grade']})")
@@ -138,7 +127,7 @@ def show_watch(daemon: Mailcheck, options: argparse.Namespace, console: Console)
 def remove_watch(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck watch remove``."""
     removed = daemon.request("DELETE", _path(daemon, options.watch))
-    console.print_text(json.dumps(removed) if options.json else f"removed {removed['id']}")
+    console.print_row(removed, f"removed {removed['id']}")
     return EXIT_FINE
 
 
