@@ -1,9 +1,9 @@
-"""Connections of the daemon to mail programs: PROXY header, TLS, limits, and the greeting."""
+"""Connections of mail servers and mail programs: PROXY header, TLS, limits, and the greeting."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 from twisted.internet.defer import Deferred
@@ -26,7 +26,24 @@ from mailcheck.core.memory.client_limits import ConnectionLimits
 from mailcheck.core.network_addresses import IpNetwork
 
 PROXY_HEADER_SECONDS = 5.0
-"""Seconds in which a proxy must send its header, as for SMTP."""
+"""Seconds. A proxy sends the header at once; HAProxy's document asks for at least 3 s, one
+retransmission."""
+
+
+class ServerSettings(Protocol):
+    """The settings that the ports of all protocols have. `PortSettings` explains them."""
+
+    @property
+    def lines(self) -> LineLimits:
+        """The limits of a connection."""
+
+    @property
+    def connections(self) -> ConnectionLimits:
+        """The limits of the number of connections."""
+
+    @property
+    def proxy_protocol_from(self) -> tuple[IpNetwork, ...]:
+        """Networks whose hosts send a PROXY header."""
 
 
 class PortSettings(Struct, frozen=True):
@@ -47,43 +64,26 @@ class PortSettings(Struct, frozen=True):
     auth_failures: int = 3
 
 
-class ServedConnection(ReceivePath):
-    """A connection of a mail program, up to the greeting and after its end.
+Settings = TypeVar("Settings", bound=ServerSettings)
 
-    ``client_ip`` is the address of the client, ``is_tls`` whether TLS is in use, and ``rejections``
-    the replies to clients that are not admitted.
-    """
+
+class ServerConnection(ReceivePath):
+    """A connection that is counted. ``client_ip`` is the address of the client."""
 
     log = Logger()
-    rejections: ClassVar[Mapping[Rejection, bytes]]
-    idle_too_long: ClassVar[bytes]
 
     def __init__(
-        self,
-        settings: PortSettings,
-        clock: IReactorTime,
-        open_connections: "OpenConnections[ServedConnection]",
+        self, settings: ServerSettings, clock: IReactorTime, open_connections: OpenConnections[Any]
     ) -> None:
         super().__init__(settings.lines, clock)
         self.settings = settings
         self.client_ip = ""
-        self.is_tls = False
         self._open = open_connections
         self._errors = 0
 
-    def __repr__(self) -> str:
-        """Return the client and its state, for the shell inside the daemon."""
-        tls = " with TLS" if self.is_tls else ""
-        return f"<{type(self).__name__} of {self.client_ip or 'a proxy'}{tls}: {self.state}>"
-
-    @property
     @abstractmethod
-    def state(self) -> str:
-        """The account and the current activity of the client, for operators."""
-
-    @abstractmethod
-    def greet(self) -> None:
-        """Greet an admitted client."""
+    def begin(self) -> None:
+        """Greet or reject the client, whose address is known."""
 
     # Methods that Twisted calls.
 
@@ -98,7 +98,7 @@ class ServedConnection(ReceivePath):
             deadline = self.clock.seconds() + PROXY_HEADER_SECONDS
             self.read(header, deadline, partial(self._trust_proxy_header, header))
         else:
-            self._begin()
+            self.begin()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """Release everything."""
@@ -117,9 +117,47 @@ class ServedConnection(ReceivePath):
         if header.client_ip is not None:
             self.client_ip = client_ip_of(header.client_ip)
         self.await_first_command()
-        self._begin()
+        self.begin()
 
-    def _begin(self) -> None:
+    # Methods for commands.
+
+    def note_activity(self) -> None:
+        """Record a command, for the order in which idle connections are closed."""
+        self._open.note_activity(self)
+
+    def log_failure(self, failure: Failure) -> None:
+        """Log an unexpected failure."""
+        self.log.failure("Failure while serving {client_ip}", failure, client_ip=self.client_ip)
+
+
+class ServedConnection(ServerConnection):
+    """A connection of a mail program.
+
+    ``is_tls``: whether TLS is in use. ``rejections`` are the replies to clients that are not
+    admitted.
+    """
+
+    settings: PortSettings
+    rejections: ClassVar[Mapping[Rejection, bytes]]
+    idle_too_long: ClassVar[bytes]
+    is_tls = False
+
+    def __repr__(self) -> str:
+        """Return the client and its state, for the shell inside the daemon."""
+        tls = " with TLS" if self.is_tls else ""
+        return f"<{type(self).__name__} of {self.client_ip or 'a proxy'}{tls}: {self.state}>"
+
+    @property
+    @abstractmethod
+    def state(self) -> str:
+        """The account and the current activity of the client, for operators."""
+
+    @abstractmethod
+    def greet(self) -> None:
+        """Greet an admitted client."""
+
+    def begin(self) -> None:
+        """Greet or reject the client, after the TLS handshake."""
         certificate = self.settings.tls_for(self.client_ip) if self.settings.is_tls else None
         if certificate is not None:
             self.start_tls(certificate)
@@ -146,10 +184,6 @@ class ServedConnection(ReceivePath):
         """The certificate for starting TLS; `None` if it is not offered or already in use."""
         return None if self.is_tls else self.settings.tls_for(self.client_ip)
 
-    def note_activity(self) -> None:
-        """Record a command, for the order in which idle connections are closed."""
-        self._open.note_activity(self)
-
     def reject(self, line: bytes) -> None:
         """Reply to an invalid command; close the connection after too many of them."""
         self._errors += 1
@@ -157,10 +191,6 @@ class ServedConnection(ReceivePath):
             self.half_close_with(line)
         else:
             self.reply(line)
-
-    def log_failure(self, failure: Failure) -> None:
-        """Log an unexpected failure."""
-        self.log.failure("Failure while serving {client_ip}", failure, client_ip=self.client_ip)
 
     # Methods of `LimitedConnection`.
 
@@ -174,7 +204,7 @@ class ServedConnection(ReceivePath):
         self.close_with(self.idle_too_long)
 
 
-class ServerFactory(Factory):
+class CountingFactory(Factory):
     """Creates the connections of one port and limits their number.
 
     To stop, close the port and then call `drain`.
@@ -182,18 +212,12 @@ class ServerFactory(Factory):
 
     noisy = False
 
-    def __init__(self, settings: PortSettings, clock: IReactorTime) -> None:
-        self.settings = settings
+    def __init__(self, limits: ConnectionLimits, clock: IReactorTime) -> None:
         self.clock = clock
-        self.open: OpenConnections[ServedConnection] = OpenConnections(settings.connections, clock)
-
-    def change(self, settings: PortSettings) -> None:
-        """Use other settings for new connections."""
-        self.settings = settings
-        self.open.limits = settings.connections
+        self.open: OpenConnections[Any] = OpenConnections(limits, clock)
 
     @abstractmethod
-    def make(self) -> ServedConnection:
+    def make(self) -> Any:
         """Return a new connection."""
 
     @property
@@ -216,3 +240,16 @@ class ServerFactory(Factory):
     def drain(self, grace: float) -> Deferred[None]:
         """Close all connections; those left after ``grace`` seconds are aborted."""
         return self.open.drain(grace)
+
+
+class ServerFactory(CountingFactory, Generic[Settings]):
+    """Creates the connections of a port with settings."""
+
+    def __init__(self, settings: Settings, clock: IReactorTime) -> None:
+        super().__init__(settings.connections, clock)
+        self.settings = settings
+
+    def change(self, settings: Settings) -> None:
+        """Use other settings for new connections."""
+        self.settings = settings
+        self.open.limits = settings.connections

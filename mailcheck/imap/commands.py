@@ -2,12 +2,13 @@
 
 from msgspec import Struct
 
+from mailcheck.core.conditions import Where
 from mailcheck.imap.scanning import SequenceSet
 from mailcheck.store.mailbox_store import Marking
 
 
 class Plain(Struct, frozen=True):
-    """A command without arguments."""
+    """A command without arguments, or whose arguments have no effect."""
 
     verb: str
 
@@ -30,12 +31,6 @@ class Enable(Struct, frozen=True):
     """ENABLE (RFC 9051 6.3.1)."""
 
     capabilities: tuple[str, ...]
-
-
-class Identify(Struct, frozen=True):
-    """ID (RFC 2971): names and values of the client."""
-
-    fields: tuple[tuple[bytes, bytes | None], ...]
 
 
 class Select(Struct, frozen=True):
@@ -96,36 +91,10 @@ class HasFlag(Struct, frozen=True):
     flag: str
 
 
-class LargerThan(Struct, frozen=True):
-    """The search key LARGER."""
-
-    size: int
-
-
-class ArrivedSince(Struct, frozen=True):
-    """The search key SINCE: a day as milliseconds since the epoch."""
-
-    day: int
-
-
 class SentSince(Struct, frozen=True):
     """The search key SENTSINCE: a day as milliseconds since the epoch."""
 
     day: int
-
-
-class HasText(Struct, frozen=True):
-    """A search key for text; ``where`` is its name, such as ``SUBJECT``."""
-
-    where: str
-    text: str
-
-
-class HasHeader(Struct, frozen=True):
-    """The search key HEADER."""
-
-    name: str
-    text: str
 
 
 class InSet(Struct, frozen=True):
@@ -159,20 +128,8 @@ class AllOf(Struct, frozen=True):
     keys: "tuple[SearchKey, ...]"
 
 
-SearchKey = (
-    Everything
-    | HasFlag
-    | LargerThan
-    | ArrivedSince
-    | SentSince
-    | HasText
-    | HasHeader
-    | InSet
-    | ChangedSince
-    | Not
-    | AnyOf
-    | AllOf
-)
+SearchKey = Where | Everything | HasFlag | SentSince | InSet | ChangedSince | Not | AnyOf | AllOf
+"""A key. The store evaluates those that are expressions (`Where`)."""
 
 
 class Search(Struct, frozen=True):
@@ -241,7 +198,6 @@ Command = (
     | Authenticate
     | Login
     | Enable
-    | Identify
     | Select
     | ChangeMailbox
     | ListMailboxes

@@ -1,7 +1,6 @@
 """IMAP connections: lines and literals, TLS, login, IDLE (RFC 9051, RFC 3501)."""
 
 from collections.abc import Callable, Coroutine, Mapping
-from contextlib import ExitStack
 from functools import partial
 from typing import Any, ClassVar
 
@@ -10,7 +9,7 @@ from twisted.internet.interfaces import IDelayedCall, IOpenSSLContextFactory, IR
 from twisted.internet.protocol import connectionDone
 from twisted.python.failure import Failure
 
-from mailcheck.connections.counting import OpenConnections, Rejection
+from mailcheck.connections.counting import Rejection
 from mailcheck.connections.flow import OutputFlow
 from mailcheck.connections.receive_path import ReceiveReplies
 from mailcheck.connections.sasl import (
@@ -20,12 +19,11 @@ from mailcheck.connections.sasl import (
     decode_text,
     parse_plain,
 )
-from mailcheck.connections.server import PortSettings, ServedConnection, ServerFactory
+from mailcheck.connections.server import PortSettings
 from mailcheck.core.accounts import Caller
-from mailcheck.core.errors import ExpectedFailure, InvalidCredentials, LimitExceeded, NotPermitted
+from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.memory.client_limits import AMPLE
-from mailcheck.core.rights import Scope
-from mailcheck.imap.commands import Authenticate, Identify, Invalid, Login, Plain, Tagged
+from mailcheck.imap.commands import Authenticate, Invalid, Login, Plain, Tagged
 from mailcheck.imap.failures import refusal_of
 from mailcheck.imap.fetching import BrokenResponse
 from mailcheck.imap.literals import (
@@ -39,6 +37,7 @@ from mailcheck.imap.literals import (
     find_literal,
     tag_of,
 )
+from mailcheck.imap.mail_program import ProgramConnection, ProgramFactory
 from mailcheck.imap.parsing import parse_command
 from mailcheck.imap.session import Session
 from mailcheck.imap.writing import CRLF, response_text
@@ -108,7 +107,7 @@ class SharedByConnections:
             tick()
 
 
-class ImapConnection(ServedConnection):
+class ImapConnection(ProgramConnection):
     """One IMAP connection: everything up to the login; `Session` is the rest."""
 
     own_replies = ReceiveReplies(
@@ -125,30 +124,16 @@ class ImapConnection(ServedConnection):
     }
     idle_too_long = b"* BYE [UNAVAILABLE] closed for another client\r\n"
 
-    def __init__(
-        self,
-        settings: PortSettings,
-        clock: IReactorTime,
-        open_connections: OpenConnections[ServedConnection],
-        log_in: LogIn,
-        mailboxes: Mailboxes,
-        journal: LoginJournal,
-        shared: SharedByConnections,
-    ) -> None:
-        super().__init__(settings, clock, open_connections)
-        self._log_in = log_in
-        self._mailboxes = mailboxes
-        self.journal = journal
-        self._shared = shared
+    def __init__(self, factory: "ImapFactory") -> None:
+        super().__init__(factory)
+        self._shared = factory.shared
         self._session: Session | None = None
         self._pending = PendingCommand()
         self._idle_tag: bytes | None = None
         self._syncing: Deferred[None] | None = None
         self._was_woken = False
-        self._auth_failures = 0
         self._commands = 0
         self._flow: OutputFlow | None = None
-        self._until_lost = ExitStack()
 
     @property
     def state(self) -> str:
@@ -168,10 +153,6 @@ class ImapConnection(ServedConnection):
         super().connectionLost(reason)
         self._drop_command()
         self._shared.remove_idle(self)
-        self._until_lost.close()
-
-    def note_reply(self, line: bytes) -> None:
-        """Do nothing: failed logins are in the journal."""
 
     def dispatch(self, line: bytes) -> None:
         """Take a line of a command. The command runs when its last line is here."""
@@ -201,7 +182,7 @@ class ImapConnection(ServedConnection):
         pending = self._pending
         allowed = MAX_STRINGS if self._session is not None else BEFORE_LOGIN
         if self._session is not None and pending.is_append:
-            allowed += self._mailboxes.settings.max_size
+            allowed += self.mailboxes.settings.max_size
         is_too_large = pending.held + size > allowed or len(pending.literals) == MAX_LITERALS
         if not is_awaited and (is_too_large or size > NON_SYNCHRONIZING):
             # The client sends it anyway, so the connection ends instead of reading commands in it.
@@ -255,8 +236,6 @@ class ImapConnection(ServedConnection):
         command = parsed.command
         if isinstance(command, Plain) and command.verb in _BEFORE_LOGIN:
             _BEFORE_LOGIN[command.verb](self, parsed.tag)
-        elif isinstance(command, Identify):
-            self._identify(parsed.tag)
         elif isinstance(command, Login | Authenticate):
             self._begin_login(parsed.tag, command)
         else:
@@ -271,11 +250,18 @@ class ImapConnection(ServedConnection):
         return b"CAPABILITY " + " ".join(offers).encode("ascii")
 
     def _send_capability(self, tag: bytes) -> None:
-        line = b"* " + self._capability() + CRLF
+        self._answer(tag, b"* " + self._capability() + CRLF, b"OK CAPABILITY completed")
+
+    def _answer(self, tag: bytes, response: bytes, outcome: bytes) -> None:
+        """Send a response, in a session after those of earlier commands."""
         if self._session is None:
-            self.reply(line + tag + b" OK CAPABILITY completed\r\n")
+            self.reply(response + tag + b" " + outcome + CRLF)
         else:
-            self._serve(tag, self._answer(line, b"OK CAPABILITY"))
+            self._serve(tag, self._send_first(response, outcome))
+
+    async def _send_first(self, response: bytes, outcome: bytes) -> bytes:
+        self.send(response)
+        return outcome
 
     def _no_operation(self, tag: bytes) -> None:
         self.reply(tag + b" OK NOOP completed\r\n")
@@ -285,7 +271,7 @@ class ImapConnection(ServedConnection):
 
     def _identify(self, tag: bytes) -> None:
         """Name the program (RFC 2971 3.1); the version is not for strangers."""
-        self.reply(b'* ID ("name" "mailcheck")\r\n' + tag + b" OK ID completed\r\n")
+        self._answer(tag, b'* ID ("name" "mailcheck")\r\n', b"OK ID completed")
 
     def _start_tls(self, tag: bytes) -> None:
         """Start TLS (RFC 9051 6.2.1). Input after the command is not read (CVE-2011-0411)."""
@@ -334,29 +320,21 @@ class ImapConnection(ServedConnection):
             self._authenticate(tag, credentials)
 
     def _authenticate(self, tag: bytes, credentials: PlainCredentials) -> None:
-        login = Deferred.fromCoroutine(
-            self._log_in.identify(
-                credentials.user, credentials.password, self.client_ip, (Scope.INBOX_READ,)
-            )
-        )
+        login = Deferred.fromCoroutine(self.identify(credentials))
         self.wait_for(login, partial(self._enter, tag), partial(self._refuse_login, tag))
 
     def _enter(self, tag: bytes, caller: Caller) -> None:
         if self._is_closed:
             return
-        self._until_lost.enter_context(self._log_in.watched(caller, self._end_login))
-        self._session = Session(self, self._mailboxes, caller)
-        self._until_lost.enter_context(self._mailboxes.watched(caller.account_id, self._wake))
-        self.journal.note_login(self.client_ip, caller.account_id)
+        self.note_login(caller, self._end_login)
+        self._session = Session(self, self.mailboxes, caller)
+        self._until_lost.enter_context(self.mailboxes.watched(caller.account_id, self._wake))
         self.await_commands()
         self.reply(tag + b" OK [" + self._capability() + b"] logged in\r\n")
 
     def _refuse_login(self, tag: bytes, failure: Failure) -> None:
-        if isinstance(failure.value, InvalidCredentials | NotPermitted | LimitExceeded):
-            self.journal.note_failed_login(self.client_ip, str(failure.value))
-            self._auth_failures += 1
         line = tag + b" " + self._outcome_of(failure) + CRLF
-        if self._auth_failures >= self.settings.auth_failures:
+        if self.note_failed_login(failure):
             self.half_close_with(line + b"* BYE too many failed logins\r\n")
         else:
             self.reply(line)
@@ -383,14 +361,8 @@ class ImapConnection(ServedConnection):
         command = parsed.command
         if isinstance(command, Plain) and command.verb in _IN_SESSION:
             _IN_SESSION[command.verb](self, parsed.tag)
-        elif isinstance(command, Identify):
-            self._serve(parsed.tag, self._answer(b'* ID ("name" "mailcheck")\r\n', b"OK ID"))
         else:
             self._serve(parsed.tag, session.run(parsed))
-
-    async def _answer(self, response: bytes, outcome: bytes) -> bytes:
-        self.send(response)
-        return outcome + b" completed"
 
     def _serve(self, tag: bytes, work: Coroutine[Any, Any, bytes]) -> None:
         """Run a command; the next one waits until the client has read most of the responses."""
@@ -511,15 +483,17 @@ _BEFORE_LOGIN: Mapping[str, Callable[[ImapConnection, bytes], None]] = {
     "NOOP": ImapConnection._no_operation,
     "LOGOUT": ImapConnection._log_out,
     "STARTTLS": ImapConnection._start_tls,
+    "ID": ImapConnection._identify,
 }
 _IN_SESSION: Mapping[str, Callable[[ImapConnection, bytes], None]] = {
     "CAPABILITY": ImapConnection._send_capability,
     "LOGOUT": ImapConnection._log_out,
     "IDLE": ImapConnection._begin_idle,
+    "ID": ImapConnection._identify,
 }
 
 
-class ImapFactory(ServerFactory):
+class ImapFactory(ProgramFactory):
     """Creates the IMAP connections of one port."""
 
     def __init__(
@@ -531,20 +505,9 @@ class ImapFactory(ServerFactory):
         journal: LoginJournal,
         appended: int = AMPLE.appended,
     ) -> None:
-        super().__init__(settings, clock)
-        self._log_in = log_in
-        self._mailboxes = mailboxes
-        self._journal = journal
-        self._shared = SharedByConnections(clock, appended)
+        super().__init__(settings, clock, log_in, mailboxes, journal)
+        self.shared = SharedByConnections(clock, appended)
 
     def make(self) -> ImapConnection:
         """Return a new connection."""
-        return ImapConnection(
-            self.settings,
-            self.clock,
-            self.open,
-            self._log_in,
-            self._mailboxes,
-            journal=self._journal,
-            shared=self._shared,
-        )
+        return ImapConnection(self)

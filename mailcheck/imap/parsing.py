@@ -5,12 +5,13 @@ from calendar import timegm
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from mailcheck.core import conditions
+from mailcheck.core.conditions import Term
 from mailcheck.core.messages import SYSTEM_FLAGS
 from mailcheck.imap.commands import (
     AllOf,
     AnyOf,
     Append,
-    ArrivedSince,
     Authenticate,
     ChangedSince,
     ChangeMailbox,
@@ -21,12 +22,8 @@ from mailcheck.imap.commands import (
     Expunge,
     Fetch,
     HasFlag,
-    HasHeader,
-    HasText,
-    Identify,
     InSet,
     Invalid,
-    LargerThan,
     ListMailboxes,
     Login,
     Not,
@@ -116,7 +113,20 @@ _SIMPLE_KEYS: Mapping[str, SearchKey] = {
     "NEW": Not(Everything()),
     "OLD": Everything(),
 }
-_TEXT_KEYS = frozenset({"BCC", "BODY", "CC", "FROM", "SUBJECT", "TEXT", "TO"})
+_TEXT_KEYS: Mapping[str, Callable[[str], conditions.Where]] = {
+    "BCC": lambda text: Term(conditions.WITH_HEADER, ("bcc", text)),
+    "CC": lambda text: Term(conditions.WITH_HEADER, ("cc", text)),
+    "TO": lambda text: Term(conditions.WITH_HEADER, ("to", text)),
+    "FROM": partial(Term, conditions.FROM),
+    "SUBJECT": partial(Term, conditions.WITH_SUBJECT),
+    "BODY": partial(Term, conditions.WITH_TEXT),
+    "TEXT": lambda text: conditions.AnyOf(
+        (
+            Term(conditions.WITH_WORDS, text),
+            Term(conditions.WITH_HEADER, (conditions.ANY_FIELD, text)),
+        )
+    ),
+}
 _DAY_KEYS = frozenset({"BEFORE", "ON", "SINCE", "SENTBEFORE", "SENTON", "SENTSINCE"})
 
 
@@ -167,19 +177,20 @@ def _enable(scanner: Scanner) -> Enable:
     return Enable(tuple(found))
 
 
-def _identify(scanner: Scanner) -> Identify:
-    scanner.space()
-    if not scanner.sees(b"("):
-        if scanner.nstring() is not None:
-            raise SyntaxProblem("ID needs a list or NIL")
-        return Identify(())
+def _identify(scanner: Scanner) -> Plain:
+    """Read the names and values of a program, which are not used (RFC 2971 3.1)."""
 
-    def pair() -> tuple[bytes, bytes | None]:
-        name = scanner.string()
+    def pair() -> None:
+        scanner.string()
         scanner.space()
-        return name, scanner.nstring()
+        scanner.nstring()
 
-    return Identify(tuple(scanner.items(pair, may_be_empty=True)))
+    scanner.space()
+    if scanner.sees(b"("):
+        scanner.items(pair, may_be_empty=True)
+    elif scanner.nstring() is not None:
+        raise SyntaxProblem("ID needs a list or NIL")
+    return Plain("ID")
 
 
 def _select(scanner: Scanner, *, is_examine: bool) -> Select:
@@ -540,7 +551,7 @@ class _SearchKeys:
         scanner = self._scanner
         if name in _TEXT_KEYS:
             scanner.space()
-            return HasText(name, _text(scanner.astring()))
+            return _TEXT_KEYS[name](_text(scanner.astring()))
         if name in _DAY_KEYS:
             scanner.space()
             return _of_day(name, _day(scanner))
@@ -560,10 +571,14 @@ class _SearchKeys:
         raise SyntaxProblem(f"{name[:30]} is not a search key")
 
 
-def _header_key(scanner: Scanner) -> HasHeader:
+def _header_key(scanner: Scanner) -> Term:
     name = _text(scanner.astring())
     scanner.space()
-    return HasHeader(name, _text(scanner.astring()))
+    return Term(conditions.WITH_HEADER, (name, _text(scanner.astring())))
+
+
+def _larger_than(size: int) -> Term:
+    return Term(conditions.LARGER, size)
 
 
 def _mod_sequence_key(scanner: Scanner) -> ChangedSince:
@@ -580,8 +595,8 @@ _KEY_ARGUMENTS: Mapping[str, Callable[[Scanner], SearchKey]] = {
     "UID": lambda scanner: InSet(scanner.sequence_set(), is_uid=True),
     "KEYWORD": lambda scanner: HasFlag(_flag_of(scanner.flag())),
     "UNKEYWORD": lambda scanner: Not(HasFlag(_flag_of(scanner.flag()))),
-    "LARGER": lambda scanner: LargerThan(scanner.number(MAX_LARGE_NUMBER)),
-    "SMALLER": lambda scanner: Not(LargerThan(scanner.number(MAX_LARGE_NUMBER) - 1)),
+    "LARGER": lambda scanner: _larger_than(scanner.number(MAX_LARGE_NUMBER)),
+    "SMALLER": lambda scanner: Not(_larger_than(scanner.number(MAX_LARGE_NUMBER) - 1)),
     "HEADER": _header_key,
     "MODSEQ": _mod_sequence_key,
 }
@@ -591,7 +606,7 @@ _ONE_DAY = 86_400_000
 
 
 def _of_day(name: str, day: int) -> SearchKey:
-    since = SentSince if name.startswith("SENT") else ArrivedSince
+    since = SentSince if name.startswith("SENT") else partial(Term, conditions.SINCE)
     which = name.removeprefix("SENT")
     if which == "SINCE":
         return since(day)

@@ -9,16 +9,15 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import ExitStack
 from functools import partial
 from typing import ClassVar
 
 from twisted.internet.defer import Deferred, succeed
-from twisted.internet.interfaces import IOpenSSLContextFactory, IReactorTime
+from twisted.internet.interfaces import IOpenSSLContextFactory
 from twisted.internet.protocol import connectionDone
 from twisted.python.failure import Failure
 
-from mailcheck.connections.counting import OpenConnections, Rejection
+from mailcheck.connections.counting import Rejection
 from mailcheck.connections.flow import OutputFlow
 from mailcheck.connections.lines import CommandError
 from mailcheck.connections.receive_path import ReceiveReplies
@@ -29,7 +28,6 @@ from mailcheck.connections.sasl import (
     decode_text,
     parse_plain,
 )
-from mailcheck.connections.server import PortSettings, ServedConnection, ServerFactory
 from mailcheck.core.accounts import Caller
 from mailcheck.core.cursors import Position
 from mailcheck.core.errors import (
@@ -45,10 +43,9 @@ from mailcheck.core.errors import (
 )
 from mailcheck.core.filters import ANY
 from mailcheck.core.rights import Scope
+from mailcheck.imap.mail_program import ProgramConnection, ProgramFactory
 from mailcheck.imap.pop3_lines import MultiLine, TopLines
-from mailcheck.operations.accounts.log_in import LogIn
 from mailcheck.operations.inbox.mailboxes import Mailboxes
-from mailcheck.ports.journals import LoginJournal
 from mailcheck.store.mailbox_store import MailEntry
 
 PIECE = 262_144
@@ -159,7 +156,7 @@ class Session:
 Command = Callable[["Pop3Connection", bytes], None]
 
 
-class Pop3Connection(ServedConnection):
+class Pop3Connection(ProgramConnection):
     """One POP3 connection."""
 
     own_replies = ReceiveReplies(
@@ -175,24 +172,11 @@ class Pop3Connection(ServedConnection):
     }
     idle_too_long = error("closed for another client", "SYS/TEMP")
 
-    def __init__(
-        self,
-        settings: PortSettings,
-        clock: IReactorTime,
-        open_connections: OpenConnections[ServedConnection],
-        log_in: LogIn,
-        mailboxes: Mailboxes,
-        journal: LoginJournal,
-    ) -> None:
-        super().__init__(settings, clock, open_connections)
-        self.log_in = log_in
-        self.mailboxes = mailboxes
-        self.journal = journal
+    def __init__(self, factory: ProgramFactory) -> None:
+        super().__init__(factory)
         self.user: str | None = None
         self.session: Session | None = None
-        self._auth_failures = 0
         self._has_command = False
-        self._until_lost = ExitStack()
 
     @property
     def state(self) -> str:
@@ -209,11 +193,7 @@ class Pop3Connection(ServedConnection):
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """Release everything. Without QUIT, no message is deleted (RFC 1939 6)."""
         super().connectionLost(reason)
-        self._until_lost.close()
         self.session = None
-
-    def note_reply(self, line: bytes) -> None:
-        """Ignore it: the journal has failed logins."""
 
     def dispatch(self, line: bytes) -> None:
         """Run a command line, or raise `CommandError`."""
@@ -267,9 +247,7 @@ class Pop3Connection(ServedConnection):
         return Deferred.fromCoroutine(flow.send(pieces)).addErrback(self._break_off)
 
     async def _open_inbox(self, credentials: PlainCredentials) -> Session:
-        caller = await self.log_in.identify(
-            credentials.user, credentials.password, self.client_ip, (Scope.INBOX_READ,)
-        )
+        caller = await self.identify(credentials)
         state = await self.mailboxes.open(caller, ANY)
         positions = [Position(position) for position in state.positions]
         found = await self.mailboxes.entries(caller, positions)
@@ -282,9 +260,8 @@ class Pop3Connection(ServedConnection):
     def _enter(self, session: Session) -> None:
         if self._is_closed:
             return
-        self._until_lost.enter_context(self.log_in.watched(session.caller, self._end_login))
+        self.note_login(session.caller, self._end_login)
         self.session = session
-        self.journal.note_login(self.client_ip, session.caller.account_id)
         self.reply(ok(f"logged in, {len(session.positions)} messages"))
 
     def _end_login(self, failure: ExpectedFailure) -> None:
@@ -292,10 +269,7 @@ class Pop3Connection(ServedConnection):
 
     def _refuse_login(self, failure: Failure) -> None:
         line = self._reply_to(failure)
-        if isinstance(failure.value, (InvalidCredentials, NotPermitted, LimitExceeded)):
-            self.journal.note_failed_login(self.client_ip, str(failure.value))
-            self._auth_failures += 1
-        if self._auth_failures >= self.settings.auth_failures:
+        if self.note_failed_login(failure):
             self.half_close_with(line)
         else:
             self.reply(line)
@@ -595,29 +569,9 @@ COMMANDS: Mapping[bytes, Command] = {
 }
 
 
-class Pop3Factory(ServerFactory):
+class Pop3Factory(ProgramFactory):
     """Creates the POP3 connections of one port."""
-
-    def __init__(
-        self,
-        settings: PortSettings,
-        clock: IReactorTime,
-        log_in: LogIn,
-        mailboxes: Mailboxes,
-        journal: LoginJournal,
-    ) -> None:
-        super().__init__(settings, clock)
-        self._log_in = log_in
-        self._mailboxes = mailboxes
-        self._journal = journal
 
     def make(self) -> Pop3Connection:
         """Return a new connection."""
-        return Pop3Connection(
-            self.settings,
-            self.clock,
-            self.open,
-            self._log_in,
-            self._mailboxes,
-            journal=self._journal,
-        )
+        return Pop3Connection(self)

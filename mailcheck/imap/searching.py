@@ -6,7 +6,6 @@ are evaluated here, on sets of UIDs.
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from mailcheck.core import conditions
 from mailcheck.core.accounts import Caller
 from mailcheck.core.cursors import Position
 from mailcheck.core.filters import MessageFilter
@@ -14,14 +13,10 @@ from mailcheck.core.instants import Instant
 from mailcheck.imap.commands import (
     AllOf,
     AnyOf,
-    ArrivedSince,
     ChangedSince,
     Everything,
     HasFlag,
-    HasHeader,
-    HasText,
     InSet,
-    LargerThan,
     Not,
     Search,
     SearchKey,
@@ -78,7 +73,7 @@ class SearchMessages:
             return frozenset(self._selected.resolve(key.numbers, is_uid=key.is_uid))
         if isinstance(key, SentSince):
             return await self._find_sent(key)
-        wanted = self._selected.mailbox.within(MessageFilter(search=(_where(key),)))
+        wanted = self._selected.mailbox.within(MessageFilter(search=(key,)))
         return self._all & await self._mailboxes.matches(self._caller, wanted)
 
     async def _combine(self, key: AllOf | AnyOf | Not) -> Found:
@@ -120,37 +115,6 @@ class SearchMessages:
                         sent[entry.position] = structure.sent_at
             self._sent = sent
         return frozenset(uid for uid, day in self._sent.items() if day >= key.day)
-
-
-_TEXTS: Mapping[str, conditions.Condition] = {
-    "FROM": conditions.FROM,
-    "SUBJECT": conditions.WITH_SUBJECT,
-    "BODY": conditions.WITH_TEXT,
-}
-"""The conditions for keys that search texts. The others search the header fields of their names,
-and TEXT everything."""
-
-
-def _where(key: SearchKey) -> conditions.Where:
-    """Return the expression for a key."""
-    if isinstance(key, LargerThan):
-        return conditions.Term(conditions.LARGER, key.size)
-    if isinstance(key, ArrivedSince):
-        return conditions.Term(conditions.SINCE, key.day)
-    if isinstance(key, HasHeader):
-        return conditions.Term(conditions.WITH_HEADER, (key.name, key.text))
-    if not isinstance(key, HasText):
-        raise AssertionError(f"not a key of the store: {key}")
-    if key.where == "TEXT":
-        return conditions.AnyOf(
-            (
-                conditions.Term(conditions.WITH_WORDS, key.text),
-                conditions.Term(conditions.WITH_HEADER, (conditions.ANY_FIELD, key.text)),
-            )
-        )
-    if key.where in _TEXTS:
-        return conditions.Term(_TEXTS[key.where], key.text)
-    return conditions.Term(conditions.WITH_HEADER, (key.where.lower(), key.text))
 
 
 def write_result(

@@ -7,14 +7,14 @@ does not read its replies.
 
 from typing import Any
 
-from twisted.internet.interfaces import IAddress, IPushProducer, IReactorTime
-from twisted.internet.protocol import Factory, Protocol, connectionDone
+from twisted.internet.interfaces import IPushProducer, IReactorTime
+from twisted.internet.protocol import Protocol, connectionDone
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from mailcheck.connections.counting import OpenConnections
 from mailcheck.connections.policies import client_ip_of, is_in_networks
+from mailcheck.connections.server import CountingFactory
 from mailcheck.connections.wire import Watchdog
 from mailcheck.core.memory.client_limits import ConnectionLimits
 from mailcheck.core.messages import Session
@@ -211,14 +211,13 @@ class MilterConnection(Protocol):
             copy.drop()
 
 
-class MilterFactory(Factory):
+class MilterFactory(CountingFactory):
     """Creates the connections of mail servers and limits their number.
 
     :param allowed: networks of mail servers besides this machine and its private network. They may
         be changed.
     """
 
-    noisy = False
     _log = Logger()
 
     def __init__(
@@ -228,27 +227,13 @@ class MilterFactory(Factory):
         limits: ConnectionLimits,
         clock: IReactorTime,
     ) -> None:
+        super().__init__(limits, clock)
         self._traffic = traffic
         self.allowed = allowed
-        self._clock = clock
-        self.open: OpenConnections[MilterConnection] = OpenConnections(limits, clock)
 
-    @property
-    def connection_count(self) -> int:
-        """Number of connections."""
-        return len(self.open)
-
-    @property
-    def is_crowded(self) -> bool:
-        """Whether the next connection cannot even be rejected."""
-        return self.open.is_crowded
-
-    def buildProtocol(self, addr: IAddress | None) -> Any:
-        """Return the protocol of a new connection."""
-        connection = MilterConnection(self._traffic, self._clock)
-        connection.factory = self
-        self.open.add(connection)
-        return connection
+    def make(self) -> MilterConnection:
+        """Return a new connection."""
+        return MilterConnection(self._traffic, self.clock)
 
     def admits(self, connection: MilterConnection) -> bool:
         """Return whether a mail server may use the endpoint."""
@@ -265,7 +250,3 @@ class MilterFactory(Factory):
                 problem=rejection.value,
             )
         return rejection is None
-
-    def drain(self, grace: float) -> Any:
-        """Close all connections; those left after ``grace`` seconds are aborted."""
-        return self.open.drain(grace)

@@ -3,27 +3,22 @@
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import (
-    IAddress,
     IDelayedCall,
     IHandshakeListener,
     IOpenSSLContextFactory,
     IReactorTime,
 )
 from twisted.internet.protocol import connectionDone
-from twisted.logger import Logger
-from twisted.mail.smtp import SMTPFactory
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from mailcheck.connections.counting import OpenConnections, Rejection
+from mailcheck.connections.counting import Rejection
 from mailcheck.connections.lines import CommandError
-from mailcheck.connections.policies import client_ip_of, is_in_networks
-from mailcheck.connections.proxy_header import ProxyHeaderReader
-from mailcheck.connections.receive_path import ReceivePath, ReceiveReplies
+from mailcheck.connections.receive_path import ReceiveReplies
+from mailcheck.connections.server import ServerConnection, ServerFactory
 from mailcheck.core.accounts import Caller
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import AccountId
@@ -53,10 +48,10 @@ Verb = Callable[["MailProtocol", bytes], None]
 
 
 @implementer(IHandshakeListener)
-class MailProtocol(ReceivePath):
+class MailProtocol(ServerConnection):
     """One SMTP connection. The verbs use ``client``, ``transaction``, `reply` and so on."""
 
-    log = Logger()
+    settings: SmtpSettings
     own_replies = ReceiveReplies(
         timed_out=replies.TIMED_OUT,
         shutting_down=replies.SHUTTING_DOWN,
@@ -65,52 +60,26 @@ class MailProtocol(ReceivePath):
         internal_error=replies.INTERNAL_ERROR,
     )
 
-    def __init__(
-        self,
-        receiver: MailReceiver,
-        settings: SmtpSettings,
-        clock: IReactorTime,
-        verbs: Mapping[bytes, Verb],
-        connections: "MailFactory",
-    ) -> None:
-        super().__init__(settings.limits.of_lines, clock)
-        self.limits = settings.limits
+    def __init__(self, factory: "MailFactory") -> None:
+        super().__init__(factory.settings, factory.clock, factory.open)
+        self.limits = self.settings.limits
         self.transcript = Transcript()
-        self.receiver = receiver
-        self.settings = settings
+        self.receiver = factory.receiver
         self.client = Client("")
         self.transaction: Transaction | None = None
-        self.memory = connections.memory
-        self.slow_replies = connections.slow_replies
+        self.memory = factory.memory
+        self.slow_replies = factory.slow_replies
         self.commands = 0
         self.auth_failures = 0
         self._slowed_refusals = 0
-        self._errors = 0
-        self._verbs = verbs
-        self._connections = connections
+        self._verbs = factory.verbs
         self._command = CONNECTING
-        self.journal = connections.journal
+        self.journal = factory.journal
         self._delayed: IDelayedCall | None = None
         self._watch: AbstractContextManager[None] = nullcontext()
         self._when_sent: Deferred[None] | None = None
 
     # Methods that Twisted calls.
-
-    def connectionMade(self) -> None:
-        """Greet the client."""
-        super().connectionMade()
-        assert self.transport is not None
-        self.client = Client(client_ip_of(getattr(self.transport.getPeer(), "host", "")))
-        if is_in_networks(self.client.ip, self.settings.proxy_protocol_from):
-            header = ProxyHeaderReader()
-            self._watchdog.watch(self.limits.proxy_header)
-            self.read(
-                header,
-                self.clock.seconds() + self.limits.proxy_header,
-                partial(self._trust_proxy_header, header),
-            )
-        else:
-            self.greet()
 
     def handshakeCompleted(self) -> None:
         """Record the TLS version and cipher."""
@@ -124,21 +93,10 @@ class MailProtocol(ReceivePath):
             self._end_delay()
         self.end_transaction()
         self._watch.__exit__(None, None, None)
-        self._connections.open.remove(self)
 
-    def _trust_proxy_header(self, header: ProxyHeaderReader) -> None:
-        """Take the client's address from the PROXY header; disconnect after an invalid header."""
-        if header.problem is not None:
-            self.log.warn(
-                "PROXY header from {proxy_ip}: {problem}",
-                proxy_ip=self.client.ip,
-                problem=header.problem,
-            )
-            self.abort()
-            return
-        if header.client_ip is not None:
-            self.client = Client(client_ip_of(header.client_ip))
-        self.await_first_command()
+    def begin(self) -> None:
+        """Greet or reject the client, whose address is known."""
+        self.client = Client(self.client_ip)
         self.greet()
 
     # Methods for the verbs.
@@ -149,7 +107,7 @@ class MailProtocol(ReceivePath):
         if self.settings.is_private and not is_local_client(client_ip):
             self.close_with(replies.PRIVATE_ONLY)
             return
-        rejection = self._connections.open.admit(self, client_ip)
+        rejection = self._open.admit(self, client_ip)
         if rejection is not None:
             # Close at once, so that rejected clients do not pile up.
             self.close_with(REJECTIONS[rejection])
@@ -263,10 +221,6 @@ class MailProtocol(ReceivePath):
             self.journal.note_refusal(self.client.claimed_ip, self._command.decode("ascii"), line)
         self.transcript.record_reply(line)
 
-    def log_failure(self, failure: Failure) -> None:
-        """Log an unexpected failure."""
-        self.log.failure("Failure while serving {client_ip}", failure, client_ip=self.client.ip)
-
     def start_tls(self, certificate: IOpenSSLContextFactory) -> None:
         """Start TLS; the client must begin again with EHLO (RFC 3207 4.2)."""
         self.end_transaction()
@@ -278,7 +232,7 @@ class MailProtocol(ReceivePath):
         if self._command is CONNECTING:
             self.await_commands()
         self.commands += 1
-        self._connections.open.note_activity(self)
+        self.note_activity()
         if self.commands > self.limits.commands:
             self.half_close_with(replies.TOO_MANY_COMMANDS)
             return
@@ -304,16 +258,12 @@ def require_no_argument(argument: bytes) -> None:
         raise CommandError(replies.NO_ARGUMENT)
 
 
-class MailFactory(SMTPFactory):
-    """Creates the connections of one port and limits their number.
+class MailFactory(ServerFactory[SmtpSettings]):
+    """Creates the connections of one port.
 
-    ``memory`` is shared with other ports; by default the port has its own.
-
-    ``verbs`` are the commands of these connections. The factory works with any endpoint. To stop,
-    close the port and then call `drain`.
+    ``memory`` is shared with other ports; by default the port has its own. ``verbs`` are the
+    commands of these connections.
     """
-
-    noisy = False
 
     def __init__(
         self,
@@ -324,43 +274,13 @@ class MailFactory(SMTPFactory):
         journal: MailJournal,
         memory: MemoryBudget | None = None,
     ) -> None:
-        self._verbs = verbs
-        self.domain = settings.host_name.encode("ascii")
-        self._receiver = receiver
-        self.settings = settings
-        self._clock = clock
+        super().__init__(settings, clock)
+        self.verbs = verbs
+        self.receiver = receiver
         self.journal = journal
         self.memory = memory or MemoryBudget(AMPLE.incoming)
         self.slow_replies: Counter[AccountId] = Counter()
-        self.open: OpenConnections[MailProtocol] = OpenConnections(
-            settings.limits.of_connections, clock
-        )
 
-    def change(self, settings: SmtpSettings) -> None:
-        """Use other settings for new connections."""
-        self.settings = settings
-        self.open.limits = settings.limits.of_connections
-
-    @property
-    def connection_count(self) -> int:
-        """Number of connected clients."""
-        return len(self.open)
-
-    @property
-    def is_crowded(self) -> bool:
-        """Whether the next connection cannot even be rejected."""
-        return self.open.is_crowded
-
-    def buildProtocol(self, addr: IAddress | None) -> MailProtocol:
-        """Return the protocol of a new connection."""
-        connection = MailProtocol(self._receiver, self.settings, self._clock, self._verbs, self)
-        connection.factory = self
-        self.open.add(connection)
-        return connection
-
-    def drain(self, grace: float) -> Deferred[None]:
-        """Close all connections: idle ones at once, the others after their mail.
-
-        Fires when all connections are closed. Those left after ``grace`` seconds are aborted.
-        """
-        return self.open.drain(grace)
+    def make(self) -> MailProtocol:
+        """Return a new connection."""
+        return MailProtocol(self)

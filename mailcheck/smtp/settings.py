@@ -58,10 +58,6 @@ class Limits(Struct, frozen=True):
     message: float = 900
     """Seconds from DATA to its final dot: 25 MiB at 30 kB/s, the slowest supported line."""
 
-    proxy_header: float = 5
-    """Seconds. A proxy sends the header at once; HAProxy's document asks for at least 3 s, one
-    retransmission."""
-
     closing: float = 5
     """Seconds in which a client may read the last reply and close the connection."""
 
@@ -76,16 +72,6 @@ class Limits(Struct, frozen=True):
     longest_delay: float = 10
     """Maximum delay in seconds. It slows down guessing; clients wait up to 5 minutes for a reply to
     RCPT (RFC 5321 4.5.3.2.3)."""
-
-    @property
-    def of_connections(self) -> ConnectionLimits:
-        """The limits of the number of connections."""
-        return ConnectionLimits(self.connections, self.connections_per_address, self.surplus)
-
-    @property
-    def of_lines(self) -> LineLimits:
-        """The limits of the receive path."""
-        return LineLimits(self.command_line, self.first_command, self.idle, self.closing)
 
 
 class SmtpSettings(Struct, frozen=True):
@@ -108,3 +94,15 @@ class SmtpSettings(Struct, frozen=True):
     proxy_protocol_from: tuple[IpNetwork, ...] = ()
     xclient_from: tuple[IpNetwork, ...] = ()
     submission_port: int | None = None
+
+    @property
+    def connections(self) -> ConnectionLimits:
+        """The limits of the number of connections."""
+        limits = self.limits
+        return ConnectionLimits(limits.connections, limits.connections_per_address, limits.surplus)
+
+    @property
+    def lines(self) -> LineLimits:
+        """The limits of the receive path."""
+        limits = self.limits
+        return LineLimits(limits.command_line, limits.first_command, limits.idle, limits.closing)

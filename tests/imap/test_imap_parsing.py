@@ -6,18 +6,16 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mailcheck.core import conditions
+from mailcheck.core.conditions import Term
 from mailcheck.imap.commands import (
     AllOf,
     AnyOf,
     Append,
-    ArrivedSince,
     Fetch,
     HasFlag,
-    HasHeader,
-    HasText,
     InSet,
     Invalid,
-    LargerThan,
     ListMailboxes,
     Login,
     Not,
@@ -59,17 +57,20 @@ def test_search_keys() -> None:
     assert isinstance(command, Search)
     first = AnyOf(
         (
-            HasText("FROM", "a"),
-            AllOf((Not(HasFlag("\\Seen")), Not(HasText("SUBJECT", "b c")))),
+            Term(conditions.FROM, "a"),
+            AllOf((Not(HasFlag("\\Seen")), Not(Term(conditions.WITH_SUBJECT, "b c")))),
         )
     )
-    assert command.key == AllOf((first, LargerThan(10), InSet(((2, None),), is_uid=False)))
+    larger = Term(conditions.LARGER, 10)
+    assert command.key == AllOf((first, larger, InSet(((2, None),), is_uid=False)))
     assert command.wanted is None
     command = parsed(b"UID SEARCH RETURN () CHARSET utf-8 HEADER X-A {2}", "ü".encode(), b"")
-    assert command == Search(HasHeader("X-A", "ü"), frozenset({"ALL"}), is_uid=True)
+    header = Term(conditions.WITH_HEADER, ("X-A", "ü"))
+    assert command == Search(header, frozenset({"ALL"}), is_uid=True)
     day = 1_795_651_200_000
-    assert parsed(b"SEARCH SINCE 26-Nov-2026") == Search(ArrivedSince(day), None, is_uid=False)
-    on = AllOf((ArrivedSince(day), Not(ArrivedSince(day + DAY))))
+    since, behind = (Term(conditions.SINCE, moment) for moment in (day, day + DAY))
+    assert parsed(b"SEARCH SINCE 26-Nov-2026") == Search(since, None, is_uid=False)
+    on = AllOf((since, Not(behind)))
     assert parsed(b'SEARCH ON "26-NOV-2026"') == Search(on, None, is_uid=False)
 
 

@@ -31,7 +31,7 @@ from mailcheck.assembly.reports import report_mailboxes
 from mailcheck.config.options import Config
 from mailcheck.config.reading import ConfigError
 from mailcheck.config.reloading import Merged, merge_config, named
-from mailcheck.connections.server import ServerFactory
+from mailcheck.connections.server import PortSettings, ServerFactory
 from mailcheck.core.memory.client_limits import ConnectionLimits
 from mailcheck.core.network_addresses import IpNetwork
 from mailcheck.daemon.reserved_names import MissingAccounts
@@ -50,8 +50,8 @@ class Servers(NamedTuple):
 
     sites: Sequence[BoundedSite]
     mail: Sequence[MailFactory]
-    imap: Sequence[ServerFactory]
-    pop3: Sequence[ServerFactory]
+    imap: Sequence[ServerFactory[PortSettings]]
+    pop3: Sequence[ServerFactory[PortSettings]]
     milter: "Sequence[MilterFactory]"
 
 
