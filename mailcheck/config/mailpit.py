@@ -1,7 +1,7 @@
 """The environment that images of Mailpit are started with, as options of mailcheck."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +25,13 @@ _HASHES = ("$2", "{SHA}", "$apr1$", "$5$", "$6$")
 _PORT = re.compile(r":\d+")
 
 
+Translate = Callable[[str, str], str | None]
+"""Returns the value of an option from the name and the value of a variable; `None`: its default.
+
+:raises ConfigError: the value has no counterpart.
+"""
+
+
 class Translated(NamedTuple):
     """Variables of mailcheck, and the names of those of Mailpit that have no effect here."""
 
@@ -44,11 +51,13 @@ def translate_environment(environment: Mapping[str, str]) -> Translated:
     for name, value in sorted(environment.items()):
         if not name.startswith(PREFIX) or not value:
             continue
-        read = _READERS.get(name)
-        if read is None:
+        if name not in _ROWS:
             ignored.append(name)
-        else:
-            wanted.update(read(name, value))
+        elif (row := _ROWS[name]) is not None:
+            section, option, translate = row
+            translated = translate(name, value)
+            if translated is not None:
+                wanted[section, option] = translated
     variables = {variable_name(*option): value for option, value in wanted.items()}
     return Translated(
         {name: value for name, value in variables.items() if not _is_set(name, environment)},
@@ -60,100 +69,80 @@ def _is_set(name: str, environment: Mapping[str, str]) -> bool:
     return name in environment or f"{name}_FILE" in environment
 
 
-Options = Iterator[tuple[tuple[str, str], str]]
+def _address(_: str, value: str) -> str:
+    return f"{EVERYWHERE}{value}" if _PORT.fullmatch(value) else value
 
 
-def _address(option: str) -> Callable[[str, str], Options]:
-    def read(_: str, value: str) -> Options:
-        address = f"{EVERYWHERE}{value}" if _PORT.fullmatch(value) else value
-        yield ("mailpit", option), address
-
-    return read
-
-
-def _passwords(option: str) -> Callable[[str, str], Options]:
-    def read(name: str, value: str) -> Options:
-        pairs = value.split()
-        if name.endswith("_FILE"):
-            try:
-                pairs = Path(value).read_text("utf-8").split()
-            except (OSError, UnicodeDecodeError) as error:
-                why = cause_of(error)
-                raise ConfigError(f"{name}: the file {value} cannot be read: {why}") from None
-        for pair in pairs:
-            user, colon, password = pair.partition(":")
-            if not colon or password.startswith(_HASHES):
-                raise ConfigError(
-                    f"{name}: write user:password without a hash, since clients send the password "
-                    f"with each request, and slow hashes would delay all; got {user[:40]}:..."
-                )
-        yield ("mailpit", option), " ".join(pairs)
-
-    return read
+def _passwords(name: str, value: str) -> str:
+    pairs = value.split()
+    if name.endswith("_FILE"):
+        try:
+            pairs = Path(value).read_text("utf-8").split()
+        except (OSError, UnicodeDecodeError) as error:
+            why = cause_of(error)
+            raise ConfigError(f"{name}: the file {value} cannot be read: {why}") from None
+    for pair in pairs:
+        user, colon, password = pair.partition(":")
+        if not colon or password.startswith(_HASHES):
+            raise ConfigError(
+                f"{name}: write user:password without a hash, since clients send the password "
+                f"with each request, and slow hashes would delay all; got {user[:40]}:..."
+            )
+    return " ".join(pairs)
 
 
-def _number(section: str, option: str) -> Callable[[str, str], Options]:
-    def read(_: str, value: str) -> Options:
-        if value != "0":  # no limit of Mailpit's own
-            yield (section, option), value
-
-    return read
+def _limit(_: str, value: str) -> str | None:
+    return None if value == "0" else value  # no limit of Mailpit's own
 
 
-def _certificate(_: str, value: str) -> Options:
+def _certificate(_: str, value: str) -> str:
     # With sans: and names, Mailpit signs a certificate of its own.
-    yield ("smtp", "certificate"), "self-signed" if value.startswith("sans:") else value
+    return "self-signed" if value.startswith("sans:") else value
 
 
-def _private_key(_: str, value: str) -> Options:
-    yield ("smtp", "private_key"), value
+def _as_it_is(_: str, value: str) -> str:
+    return value
 
 
-def _age(name: str, value: str) -> Options:
+def _age(name: str, value: str) -> str:
     match = _AGE.fullmatch(value)
     if match is None:
         raise ConfigError(f"{name}: write hours or days, like 12h or 3d; got {value!r}")
-    yield ("inbox", "retention_hours"), str(int(match[1]) * HOURS[match[2]])
+    return str(int(match[1]) * HOURS[match[2]])
 
 
-def _database(_: str, value: str) -> Options:
-    yield ("storage", "url"), f"sqlite:{value}"
+def _database(_: str, value: str) -> str:
+    return f"sqlite:{value}"
 
 
-def _switch(section: str, option: str, on: str, off: str) -> Callable[[str, str], Options]:
-    def read(_: str, value: str) -> Options:
-        yield (section, option), on if value.lower() in ("1", "true", "yes", "on") else off
-
-    return read
+def _switch(on: str, off: str) -> Translate:
+    return lambda _, value: on if value.lower() in ("1", "true", "yes", "on") else off
 
 
-def _web_root(_: str, value: str) -> Options:
+def _web_root(_: str, value: str) -> str:
     path = value.strip("/")
-    yield ("mailpit", "web_root"), f"/{path}" if path else ""
+    return f"/{path}" if path else ""
 
 
-def _nothing(_: str, __: str) -> Options:
-    """Set nothing: what the variable asks for is always so."""
-    return iter(())
-
-
-_READERS: Mapping[str, Callable[[str, str], Options]] = {
-    "MP_UI_BIND_ADDR": _address("listen"),
-    "MP_SMTP_BIND_ADDR": _address("smtp_listen"),
-    "MP_WEBROOT": _web_root,
-    "MP_UI_AUTH": _passwords("ui_password"),
-    "MP_UI_AUTH_FILE": _passwords("ui_password"),
-    "MP_SMTP_AUTH": _passwords("smtp_password"),
-    "MP_SMTP_AUTH_FILE": _passwords("smtp_password"),
-    "MP_SMTP_AUTH_ACCEPT_ANY": _nothing,
-    "MP_SMTP_AUTH_ALLOW_INSECURE": _switch("smtp", "auth_without_tls", "always", "private"),
-    "MP_SMTP_TLS_CERT": _certificate,
-    "MP_SMTP_TLS_KEY": _private_key,
-    "MP_MAX_MESSAGES": _number("inbox", "max_messages"),
-    "MP_MAX_AGE": _age,
-    "MP_DATABASE": _database,
-    "MP_DATA_FILE": _database,
-    "MP_ENABLE_CHAOS": _switch("inbox", "faults", "true", "false"),
-    "MP_SMTP_MAX_RECIPIENTS": _number("smtp", "max_recipients"),
-    "MP_DISABLE_VERSION_CHECK": _nothing,
+_ROWS: Mapping[str, tuple[str, str, Translate] | None] = {
+    "MP_UI_BIND_ADDR": ("mailpit", "listen", _address),
+    "MP_SMTP_BIND_ADDR": ("mailpit", "smtp_listen", _address),
+    "MP_WEBROOT": ("mailpit", "web_root", _web_root),
+    "MP_UI_AUTH": ("mailpit", "ui_password", _passwords),
+    "MP_UI_AUTH_FILE": ("mailpit", "ui_password", _passwords),
+    "MP_SMTP_AUTH": ("mailpit", "smtp_password", _passwords),
+    "MP_SMTP_AUTH_FILE": ("mailpit", "smtp_password", _passwords),
+    "MP_SMTP_AUTH_ACCEPT_ANY": None,
+    "MP_SMTP_AUTH_ALLOW_INSECURE": ("smtp", "auth_without_tls", _switch("always", "private")),
+    "MP_SMTP_TLS_CERT": ("smtp", "certificate", _certificate),
+    "MP_SMTP_TLS_KEY": ("smtp", "private_key", _as_it_is),
+    "MP_MAX_MESSAGES": ("inbox", "max_messages", _limit),
+    "MP_MAX_AGE": ("inbox", "retention_hours", _age),
+    "MP_DATABASE": ("storage", "url", _database),
+    "MP_DATA_FILE": ("storage", "url", _database),
+    "MP_ENABLE_CHAOS": ("inbox", "faults", _switch("true", "false")),
+    "MP_SMTP_MAX_RECIPIENTS": ("smtp", "max_recipients", _limit),
+    "MP_DISABLE_VERSION_CHECK": None,
 }
+"""The option of each variable, and the function that translates its value; `None` for a variable
+that asks for what is always so."""

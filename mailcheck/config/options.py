@@ -69,6 +69,25 @@ class InboxOptions(Struct, frozen=True):
     ] = True
 
 
+Connections = Annotated[
+    int,
+    Option(
+        "Maximum number of connections. When it is reached, the connection that has been idle "
+        "longest is closed for a client that has none.",
+        lowest=1,
+        is_reloadable=True,
+    ),
+]
+PerAddress = Annotated[
+    int,
+    Option(
+        "Maximum number of connections of one public client address.",
+        lowest=1,
+        is_reloadable=True,
+    ),
+]
+
+
 class SmtpOptions(Struct, frozen=True):
     """The SMTP server."""
 
@@ -113,14 +132,7 @@ class SmtpOptions(Struct, frozen=True):
             is_reloadable=True,
         ),
     ] = 5_000
-    max_connections_per_address: Annotated[
-        int,
-        Option(
-            "Maximum number of connections of one public client address.",
-            lowest=1,
-            is_reloadable=True,
-        ),
-    ] = 100
+    max_connections_per_address: PerAddress = 100
     idle_timeout: Annotated[
         float,
         Option(
@@ -169,13 +181,6 @@ class SmtpOptions(Struct, frozen=True):
     ] = ()
 
 
-_CONNECTIONS = (
-    "Maximum number of connections. When it is reached, the connection that has been idle longest "
-    "is closed for a client that has none."
-)
-_PER_ADDRESS = "Maximum number of connections of one public client address."
-
-
 class ImapOptions(Struct, frozen=True):
     """IMAP for mail programs. Name, certificate, proxies and auth_without_tls are of [smtp]."""
 
@@ -188,10 +193,8 @@ class ImapOptions(Struct, frozen=True):
     tls_listen: Annotated[
         tuple[str, ...], Option("Addresses for IMAP over TLS from the first byte.")
     ] = ()
-    max_connections: Annotated[int, Option(_CONNECTIONS, lowest=1, is_reloadable=True)] = 5_000
-    max_connections_per_address: Annotated[
-        int, Option(_PER_ADDRESS, lowest=1, is_reloadable=True)
-    ] = 100
+    max_connections: Connections = 5_000
+    max_connections_per_address: PerAddress = 100
     idle_timeout: Annotated[
         float,
         Option(
@@ -214,10 +217,8 @@ class Pop3Options(Struct, frozen=True):
     tls_listen: Annotated[
         tuple[str, ...], Option("Addresses for POP3 over TLS from the first byte.")
     ] = ()
-    max_connections: Annotated[int, Option(_CONNECTIONS, lowest=1, is_reloadable=True)] = 1_000
-    max_connections_per_address: Annotated[
-        int, Option(_PER_ADDRESS, lowest=1, is_reloadable=True)
-    ] = 100
+    max_connections: Connections = 1_000
+    max_connections_per_address: PerAddress = 100
     idle_timeout: Annotated[
         float,
         Option(

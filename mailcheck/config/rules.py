@@ -1,7 +1,7 @@
 """Validation of values that need parsing, and of combinations of options."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from ipaddress import ip_network
 from itertools import chain
 from typing import TypeVar
@@ -47,9 +47,9 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 def find_problem(config: Config) -> Problem | None:
     """Return the first problem of a whole configuration, or `None`."""
     problems = chain(
+        _check_forms(config),
         _check_domains(config),
-        _check_listen(config),
-        _check_networks(config),
+        _check_web(config),
         _check_certificate(config),
         _check_database(config),
         _check_redis(config),
@@ -59,12 +59,11 @@ def find_problem(config: Config) -> Problem | None:
         _check_preset_key(config),
         _check_oidc(config),
         _check_scim(config),
-        _check_resolvers(config),
         _check_blocklists(config),
         _check_filters(config),
         _check_manhole(config),
         _check_webhooks(config),
-        _check_alerts(config),
+        _check_relay_login("alerts", config.alerts),
         _check_release(config),
         _check_mailboxes(config),
     )
@@ -85,39 +84,12 @@ def _check_domains(config: Config) -> Iterator[Problem]:
             )
 
 
-def _check_listen(config: Config) -> Iterator[Problem]:
-    for section, option, addresses in (
-        ("smtp", "listen", config.smtp.listen),
-        ("smtp", "submission_listen", config.smtp.submission_listen),
-        ("smtp", "broken_tls_listen", config.smtp.broken_tls_listen),
-        ("imap", "listen", config.imap.listen),
-        ("imap", "tls_listen", config.imap.tls_listen),
-        ("pop3", "listen", config.pop3.listen),
-        ("pop3", "tls_listen", config.pop3.tls_listen),
-        ("milter", "listen", config.milter.listen),
-        ("web", "listen", config.web.listen),
-        ("providers", "listen", config.providers.listen),
-        ("mailpit", "listen", config.mailpit.listen),
-        ("mailpit", "smtp_listen", config.mailpit.smtp_listen),
-        ("ops", "listen", config.ops.listen),
-    ):
-        yield from _check_each(section, option, addresses, parse_listen_address)
+def _check_web(config: Config) -> Iterator[Problem]:
     if not config.web.listen:
         yield "web", "listen", "is empty; set at least one address"
     if _WEB_ROOT.fullmatch(config.mailpit.web_root) is None:
         root = config.mailpit.web_root
         yield "mailpit", "web_root", f"{root!r} is not a path like /mailpit, or empty"
-
-
-def _check_networks(config: Config) -> Iterator[Problem]:
-    for section, option, networks in (
-        ("smtp", "proxy_protocol_from", config.smtp.proxy_protocol_from),
-        ("smtp", "xclient_from", config.smtp.xclient_from),
-        ("milter", "allow_from", config.milter.allow_from),
-        ("web", "proxy_protocol_from", config.web.proxy_protocol_from),
-        ("web", "trusted_proxies", config.web.trusted_proxies),
-    ):
-        yield from _check_each(section, option, networks, ip_network)
 
 
 def _check_certificate(config: Config) -> Iterator[Problem]:
@@ -143,7 +115,6 @@ def _check_database(config: Config) -> Iterator[Problem]:
 
 def _check_oidc(config: Config) -> Iterator[Problem]:
     oidc = config.oidc
-    yield from _check_each("oidc", "roles", oidc.roles, parse_group_role)
     if not oidc.issuer:
         if not config.accounts.passwords:
             yield "accounts", "passwords", "cannot be false without [oidc] issuer"
@@ -162,8 +133,6 @@ def _check_oidc(config: Config) -> Iterator[Problem]:
 
 
 def _check_scim(config: Config) -> Iterator[Problem]:
-    yield from _check_each("scim", "roles", config.scim.roles, parse_group_role)
-    # The roles of [oidc] have been checked before.
     signed_in = {parse_group_role(role).project for role in config.oidc.roles}
     for role in map(parse_group_role, config.scim.roles):
         if role.project in signed_in:
@@ -211,11 +180,6 @@ def _check_preset_key(config: Config) -> Iterator[Problem]:
         yield "accounts", "bootstrap_key", f"must have at least {MIN_PRESET_KEY} ASCII characters"
 
 
-def _check_resolvers(config: Config) -> Iterator[Problem]:
-    yield from _check_each("dns", "resolvers", config.dns.resolvers, parse_server)
-    yield from _check_each("blocklists", "resolvers", config.blocklists.resolvers, parse_server)
-
-
 def _check_blocklists(config: Config) -> Iterator[Problem]:
     try:
         parse_pairs(config.blocklists.keys)
@@ -234,24 +198,15 @@ def _check_blocklists(config: Config) -> Iterator[Problem]:
 
 
 def _check_filters(config: Config) -> Iterator[Problem]:
-    spamd = config.spamassassin.spamd
-    if spamd not in ("auto", "off"):
-        yield from _check_each("spamassassin", "spamd", [spamd], parse_spamd_address)
     rspamd = config.rspamd
-    if rspamd.url:
-        yield from _check_each("rspamd", "url", [rspamd.url], parse_rspamd_url)
-    elif rspamd.password:
+    if rspamd.password and not rspamd.url:
         yield "rspamd", "password", "requires url; set both"
     if not rspamd.password.isprintable():
         yield "rspamd", "password", "contains a control character"
 
 
 def _check_manhole(config: Config) -> Iterator[Problem]:
-    ops = config.ops
-    if not ops.manhole:
-        return
-    yield from _check_each("ops", "manhole", [ops.manhole], _require_own_machine)
-    if not ops.manhole_keys:
+    if config.ops.manhole and not config.ops.manhole_keys:
         yield "ops", "manhole", "requires manhole_keys; set both"
 
 
@@ -262,23 +217,11 @@ def _check_webhooks(config: Config) -> Iterator[Problem]:
         yield "webhooks", "allow", str(error)
 
 
-def _check_alerts(config: Config) -> Iterator[Problem]:
-    alerts = config.alerts
-    if alerts.smtp_relay:
-        yield from _check_each("alerts", "smtp_relay", [alerts.smtp_relay], parse_relay)
-    if alerts.from_address:
-        yield from _check_each("alerts", "from_address", [alerts.from_address], parse_alert_address)
-    yield from _check_relay_login("alerts", alerts)
-
-
 def _check_release(config: Config) -> Iterator[Problem]:
     release = config.release
     yield from _check_relay_login("release", release)
-    if release.sender:
-        yield from _check_each("release", "sender", [release.sender], parse_plain_address)
     if not release.relay:
         return  # the other options may stay, so that an operator can stop the release of mail
-    yield from _check_each("release", "relay", [release.relay], parse_relay)
     if _is_own_listener(config, release.relay):
         yield "release", "relay", "is this daemon itself; released mail would come back"
     if not release.sender:
@@ -399,16 +342,6 @@ def _require_own_machine(text: str) -> None:
         raise ValueError("must be 127.0.0.1:port, [::1]:port or unix:path")
 
 
-def _check_each(
-    section: str, option: str, values: Iterable[str], parse: Callable[[str], object]
-) -> Iterator[Problem]:
-    for value in values:
-        try:
-            parse(value)
-        except ValueError as error:
-            yield section, option, f"{value!r}: {error}"
-
-
 def parse_pairs(texts: Iterable[str]) -> dict[str, str]:
     """Parse ``zone=value`` items, which may also be lines of files.
 
@@ -482,3 +415,45 @@ def parse_relay(text: str) -> tuple[str, int]:
     if address is None or address.host is None or not address.port:
         raise ValueError("write host:port or [IPv6]:port")
     return address.host, address.port
+
+
+def _parse_filter(text: str) -> object:
+    """Parse the address of a spamd, or a word instead of one."""
+    return text if text in ("auto", "off") else parse_spamd_address(text)
+
+
+_FORMS: Mapping[str, Callable[[str], object]] = {
+    "smtp proxy_protocol_from": ip_network,
+    "smtp xclient_from": ip_network,
+    "milter allow_from": ip_network,
+    "web proxy_protocol_from": ip_network,
+    "web trusted_proxies": ip_network,
+    "oidc roles": parse_group_role,
+    "scim roles": parse_group_role,
+    "dns resolvers": parse_server,
+    "blocklists resolvers": parse_server,
+    "spamassassin spamd": _parse_filter,
+    "rspamd url": parse_rspamd_url,
+    "ops manhole": _require_own_machine,
+    "alerts smtp_relay": parse_relay,
+    "alerts from_address": parse_alert_address,
+    "release sender": parse_plain_address,
+    "release relay": parse_relay,
+}
+"""Functions that parse each value of an option, by section and name. Those whose names end with
+``listen`` are addresses to listen on."""
+
+
+def _check_forms(config: Config) -> Iterator[Problem]:
+    for section in Config.__struct_fields__:
+        options = getattr(config, section)
+        for option in options.__struct_fields__:
+            is_listen = option.endswith("listen")
+            parse = parse_listen_address if is_listen else _FORMS.get(f"{section} {option}")
+            if parse is not None:
+                value = getattr(options, option)
+                for text in value if isinstance(value, tuple) else filter(None, [value]):
+                    try:
+                        parse(text)
+                    except ValueError as error:
+                        yield section, option, f"{text!r}: {error}"
