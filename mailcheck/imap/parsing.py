@@ -130,6 +130,17 @@ _TEXT_KEYS: Mapping[str, Callable[[str], conditions.Where]] = {
 _DAY_KEYS = frozenset({"BEFORE", "ON", "SINCE", "SENTBEFORE", "SENTON", "SENTSINCE"})
 
 
+_PLAIN = (
+    *("CAPABILITY", "NOOP", "LOGOUT", "STARTTLS", "IDLE"),
+    *("CHECK", "CLOSE", "UNSELECT", "NAMESPACE"),
+)
+
+_WITHOUT_ARGUMENTS: Mapping[str, Command] = {
+    "EXPUNGE": Expunge(),
+    **{verb: Plain(verb) for verb in _PLAIN},
+}
+
+
 def parse_command(lines: Sequence[bytes], literals: Sequence[bytes] = ()) -> Tagged | Invalid:
     """Parse a command. Never raises.
 
@@ -144,10 +155,12 @@ def parse_command(lines: Sequence[bytes], literals: Sequence[bytes] = ()) -> Tag
         if verb == "UID":
             scanner.space()
             verb = f"UID {scanner.word()}"
-        parse = _PARSERS.get(verb)
-        if parse is None:
-            raise SyntaxProblem(f"{verb[:30]} is not a command")
-        command = parse(scanner)
+        command = _WITHOUT_ARGUMENTS.get(verb)
+        if command is None:
+            if verb not in _PARSERS:
+                raise SyntaxProblem(f"{verb[:30]} is not a command")
+            scanner.space()
+            command = _PARSERS[verb](scanner)
         scanner.end()
     except SyntaxProblem as problem:
         return Invalid(tag, str(problem))
@@ -155,25 +168,21 @@ def parse_command(lines: Sequence[bytes], literals: Sequence[bytes] = ()) -> Tag
 
 
 def _authenticate(scanner: Scanner) -> Authenticate:
-    scanner.space()
     mechanism = scanner.word()
     initial = scanner.base64() if scanner.skip(b" ") else None
     return Authenticate(mechanism, initial)
 
 
 def _login(scanner: Scanner) -> Login:
-    scanner.space()
     user = scanner.astring()
     scanner.space()
     return Login(user, scanner.astring())
 
 
 def _enable(scanner: Scanner) -> Enable:
-    found: list[str] = []
+    found = [scanner.word()]
     while scanner.skip(b" "):
         found.append(scanner.word())
-    if not found:
-        raise SyntaxProblem("ENABLE needs a capability")
     return Enable(tuple(found))
 
 
@@ -185,7 +194,6 @@ def _identify(scanner: Scanner) -> Plain:
         scanner.space()
         scanner.nstring()
 
-    scanner.space()
     if scanner.sees(b"("):
         scanner.items(pair, may_be_empty=True)
     elif scanner.nstring() is not None:
@@ -194,7 +202,6 @@ def _identify(scanner: Scanner) -> Plain:
 
 
 def _select(scanner: Scanner, *, is_examine: bool) -> Select:
-    scanner.space()
     mailbox = scanner.astring()
     parameters = scanner.items(scanner.word) if scanner.skip(b" ") else []
     unknown = [parameter for parameter in parameters if parameter != "CONDSTORE"]
@@ -204,7 +211,6 @@ def _select(scanner: Scanner, *, is_examine: bool) -> Select:
 
 
 def _change_mailbox(scanner: Scanner, verb: str) -> ChangeMailbox:
-    scanner.space()
     mailbox = scanner.astring()
     if verb == "RENAME":
         scanner.space()
@@ -225,7 +231,6 @@ _RETURNS = frozenset({"SUBSCRIBED", "CHILDREN", "SPECIAL-USE", "STATUS"})
 
 
 def _list(scanner: Scanner) -> ListMailboxes:
-    scanner.space()
     selection: list[str] = []
     if scanner.sees(b"("):
         selection = scanner.items(scanner.word, may_be_empty=True)
@@ -262,7 +267,6 @@ def _list(scanner: Scanner) -> ListMailboxes:
 
 
 def _lsub(scanner: Scanner) -> ListMailboxes:
-    scanner.space()
     reference = scanner.astring()
     scanner.space()
     return ListMailboxes(reference, (scanner.list_mailbox(),), is_lsub=True)
@@ -296,14 +300,12 @@ def _status_items(scanner: Scanner) -> list[str]:
 
 
 def _status(scanner: Scanner) -> Status:
-    scanner.space()
     mailbox = scanner.astring()
     scanner.space()
     return Status(mailbox, tuple(_status_items(scanner)))
 
 
 def _append(scanner: Scanner) -> Append:
-    scanner.space()
     mailbox = scanner.astring()
     scanner.space()
     flags: frozenset[str] = frozenset()
@@ -345,7 +347,6 @@ def _flag_of(written: bytes) -> str:
 
 
 def _fetch(scanner: Scanner, *, is_uid: bool) -> Fetch:
-    scanner.space()
     numbers = scanner.sequence_set()
     scanner.space()
     attributes = ["UID"] if is_uid else []
@@ -463,7 +464,6 @@ _MARKINGS = {"FLAGS": Marking.REPLACE, "+FLAGS": Marking.ADD, "-FLAGS": Marking.
 
 
 def _store(scanner: Scanner, *, is_uid: bool) -> Store:
-    scanner.space()
     numbers = scanner.sequence_set()
     scanner.space()
     unchanged_since = None
@@ -486,22 +486,15 @@ def _store(scanner: Scanner, *, is_uid: bool) -> Store:
 
 
 def _copy(scanner: Scanner, *, is_move: bool, is_uid: bool) -> Copy:
-    scanner.space()
     numbers = scanner.sequence_set()
     scanner.space()
     return Copy(numbers, scanner.astring(), is_move, is_uid)
-
-
-def _uid_expunge(scanner: Scanner) -> Expunge:
-    scanner.space()
-    return Expunge(scanner.sequence_set(), is_uid=True)
 
 
 _SEARCH_RETURNS = frozenset({"MIN", "MAX", "ALL", "COUNT", "SAVE"})
 
 
 def _search(scanner: Scanner, *, is_uid: bool) -> Search:
-    scanner.space()
     wanted: frozenset[str] | None = None
     if scanner.skip_word(b"RETURN "):
         options = scanner.items(scanner.word, may_be_empty=True)
@@ -545,30 +538,21 @@ class _SearchKeys:
         simple = _SIMPLE_KEYS.get(name)
         if simple is not None:
             return simple
-        return self._read_argument(name, depth)
-
-    def _read_argument(self, name: str, depth: int) -> SearchKey:
-        scanner = self._scanner
-        if name in _TEXT_KEYS:
-            scanner.space()
-            return _TEXT_KEYS[name](_text(scanner.astring()))
-        if name in _DAY_KEYS:
-            scanner.space()
-            return _of_day(name, _day(scanner))
-        self.has_mod_sequence = self.has_mod_sequence or name == "MODSEQ"
-        read = _KEY_ARGUMENTS.get(name)
-        if read is not None:
-            scanner.space()
-            return read(scanner)
+        if name not in ("NOT", "OR", *_TEXT_KEYS, *_DAY_KEYS, *_KEY_ARGUMENTS):
+            raise SyntaxProblem(f"{name[:30]} is not a search key")
+        scanner.space()
         if name == "NOT":
-            scanner.space()
             return Not(self.read(depth + 1))
         if name == "OR":
-            scanner.space()
             first = self.read(depth + 1)
             scanner.space()
             return AnyOf((first, self.read(depth + 1)))
-        raise SyntaxProblem(f"{name[:30]} is not a search key")
+        if name in _TEXT_KEYS:
+            return _TEXT_KEYS[name](_text(scanner.astring()))
+        if name in _DAY_KEYS:
+            return _of_day(name, _day(scanner))
+        self.has_mod_sequence = self.has_mod_sequence or name == "MODSEQ"
+        return _KEY_ARGUMENTS[name](scanner)
 
 
 def _header_key(scanner: Scanner) -> Term:
@@ -627,25 +611,7 @@ def _text(octets: bytes) -> str:
     return octets.decode("utf-8", "replace")
 
 
-def _plain(verb: str) -> Callable[[Scanner], Plain]:
-    return lambda scanner: Plain(verb)
-
-
 _PARSERS: Mapping[str, Callable[[Scanner], Command]] = {
-    **{
-        verb: _plain(verb)
-        for verb in (
-            "CAPABILITY",
-            "NOOP",
-            "LOGOUT",
-            "STARTTLS",
-            "CHECK",
-            "CLOSE",
-            "UNSELECT",
-            "NAMESPACE",
-            "IDLE",
-        )
-    },
     **{
         verb: partial(_change_mailbox, verb=verb)
         for verb in ("CREATE", "DELETE", "RENAME", "SUBSCRIBE", "UNSUBSCRIBE")
@@ -660,8 +626,7 @@ _PARSERS: Mapping[str, Callable[[Scanner], Command]] = {
     "LSUB": _lsub,
     "STATUS": _status,
     "APPEND": _append,
-    "EXPUNGE": lambda scanner: Expunge(),
-    "UID EXPUNGE": _uid_expunge,
+    "UID EXPUNGE": lambda scanner: Expunge(scanner.sequence_set(), is_uid=True),
     "SEARCH": partial(_search, is_uid=False),
     "UID SEARCH": partial(_search, is_uid=True),
     "FETCH": partial(_fetch, is_uid=False),
@@ -673,6 +638,7 @@ _PARSERS: Mapping[str, Callable[[Scanner], Command]] = {
     "MOVE": partial(_copy, is_move=True, is_uid=False),
     "UID MOVE": partial(_copy, is_move=True, is_uid=True),
 }
+"""Parsers of what follows a verb and a space."""
 
-COMMANDS = tuple(_PARSERS)
+COMMANDS = (*_WITHOUT_ARGUMENTS, *_PARSERS)
 """The names of all commands."""

@@ -385,6 +385,9 @@ class Session:
         if command.is_uid:
             chosen = set(selected.resolve(command.uids, is_uid=True))
             uids = [uid for uid in uids if uid in chosen]
+        return await self._delete(selected, uids)
+
+    async def _delete(self, selected: Selected, uids: list[Position]) -> str:
         await self._mailboxes.delete(self._caller, uids)
         await self._client.send_large(b"".join(selected.forget(uids)))
         await self._tell_news(may_expunge=True)
@@ -477,10 +480,7 @@ class Session:
         if mailbox.name != TRASH:
             raise Refused("NO [CANNOT] messages can be moved to Trash only, which deletes them")
         uids = self._resolve(selected, command.numbers, is_uid=command.is_uid)
-        await self._mailboxes.delete(self._caller, uids)
-        await self._client.send_large(b"".join(selected.forget(uids)))
-        await self._tell_news(may_expunge=True)
-        return "OK"
+        return await self._delete(selected, uids)
 
 
 def _known(selected: Selected, uids: list[Position]) -> list[Position]:
