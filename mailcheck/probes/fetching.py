@@ -25,7 +25,7 @@ from twisted.internet.interfaces import (
     IStreamClientEndpoint,
     ITCPTransport,
 )
-from twisted.internet.protocol import connectionDone
+from twisted.internet.protocol import Protocol, connectionDone
 from twisted.protocols.policies import ProtocolWrapper, WrappingFactory
 from twisted.python.failure import Failure
 from twisted.web.client import URI, Agent, RequestTransmissionFailed, ResponseFailed
@@ -209,6 +209,32 @@ class BytesBody:
         """Ignore the call: the body was written at once."""
 
 
+class ResponseBeginning(Protocol):
+    """Keeps the beginning of a response. ``ended`` fires at the end of it, or of the response.
+
+    A response that breaks off has ended, since its status has decided.
+
+    :param reads_on: read the rest, so that the connection can be kept.
+    """
+
+    def __init__(self, most: int, *, reads_on: bool = False) -> None:
+        self.ended: Deferred[None] = Deferred()
+        self.body = bytearray()
+        self._most = most
+        self._reads_on = reads_on
+
+    def dataReceived(self, data: bytes) -> None:
+        """Keep the first bytes."""
+        self.body += data[: self._most - len(self.body)]
+        if len(self.body) >= self._most and not self._reads_on:
+            self.connectionLost()
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        """Fire ``ended``."""
+        if not self.ended.called:
+            self.ended.callback(None)
+
+
 BREAKDOWNS = (RequestTransmissionFailed, ResponseFailed)
 """Errors of Twisted for connections that end early or do not speak HTTP."""
 
@@ -298,7 +324,7 @@ class GuardedFetcher(Struct, frozen=True, eq=False):
             if response.headers.hasHeader("content-encoding"):
                 raise FetchFailed(FetchProblem.NO_HTTP)
             if response.code == 200:
-                await collect(response, _bounded(body, request.max_octets))
+                await collect(response, bounded(body, request.max_octets))
         except (DialFailed, *BREAKDOWNS, ValueError) as failure:
             problem = FetchProblem.TOO_LARGE if connections.is_flooded else problem_of(failure)
             raise FetchFailed(problem) from failure
@@ -348,7 +374,12 @@ def follow_redirect(url: str, location: str) -> str:
     return target
 
 
-def _bounded(body: bytearray, max_octets: int) -> Any:
+def bounded(body: bytearray, max_octets: int) -> Callable[[bytes], None]:
+    """Return a function that adds data to a body.
+
+    It raises `FetchFailed` when the body becomes too large.
+    """
+
     def take(data: bytes) -> None:
         if len(body) + len(data) > max_octets:
             raise FetchFailed(FetchProblem.TOO_LARGE)

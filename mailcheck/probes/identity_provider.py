@@ -7,8 +7,7 @@ Redirects are not followed, and answers are bounded in size and time.
 import base64
 import json
 from collections.abc import Coroutine, Mapping
-from functools import cached_property, partial
-from io import BytesIO
+from functools import cached_property
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -16,7 +15,7 @@ from OpenSSL import SSL
 from service_identity import VerificationError
 from treq.content import collect
 from twisted.internet.defer import CancelledError, Deferred
-from twisted.web.client import URI, Agent, FileBodyProducer
+from twisted.web.client import URI, Agent
 from twisted.web.http_headers import Headers
 from twisted.web.iweb import IResponse
 
@@ -27,6 +26,7 @@ from mailcheck.ports.identity_provider import (
     ProviderUnusable,
     Visited,
 )
+from mailcheck.probes.fetching import USER_AGENT, BytesBody, bounded
 from mailcheck.probes.trust import FindTrust, NoAuthorities, VerifiedHosts
 
 SECONDS = 10.0
@@ -35,13 +35,7 @@ SECONDS = 10.0
 MAX_OCTETS = 262_144
 """Maximum number of bytes of an answer. A set of keys has a few kilobytes."""
 
-USER_AGENT = "mailcheck"
-
 TOO_MANY_REQUESTS = 429
-
-
-class _TooLarge(Exception):
-    pass
 
 
 Answer = TypeVar("Answer")
@@ -110,12 +104,12 @@ class HttpIdentityProvider:
         producer = None
         if body is not None:
             headers.setRawHeaders("Content-Type", ["application/x-www-form-urlencoded"])
-            producer = FileBodyProducer(BytesIO(body))
+            producer = BytesBody(body)
         received = bytearray()
         try:
             parsed = URI.fromBytes(url.encode("ascii")).toBytes()
             response: IResponse = await self._agent.request(method, parsed, headers, producer)
-            await collect(response, partial(_add, received))
+            await collect(response, bounded(received, MAX_OCTETS))
         except CancelledError:
             raise
         except NoAuthorities as failure:
@@ -131,12 +125,6 @@ def _is_of_tls(failure: Exception) -> bool:
     """Return whether a certificate or a version of TLS was not acceptable."""
     reasons = [reason.value for reason in getattr(failure, "reasons", ())]
     return any(isinstance(cause, SSL.Error | VerificationError) for cause in (failure, *reasons))
-
-
-def _add(received: bytearray, data: bytes) -> None:
-    received.extend(data)
-    if len(received) > MAX_OCTETS:
-        raise _TooLarge(f"more than {MAX_OCTETS} bytes")
 
 
 def _read(url: str, status: int, body: bytes) -> JsonObject:

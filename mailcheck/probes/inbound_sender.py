@@ -10,9 +10,7 @@ from msgspec import Struct
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ConnectionDone
 from twisted.internet.interfaces import IConsumer, IReactorTime
-from twisted.internet.protocol import Protocol, connectionDone
 from twisted.internet.task import deferLater
-from twisted.python.failure import Failure
 from twisted.web.client import Agent, RequestGenerationFailed
 from twisted.web.http_headers import Headers
 from twisted.web.iweb import IBodyProducer, IResponse
@@ -28,15 +26,15 @@ from mailcheck.core.inbound import (
 )
 from mailcheck.core.network_addresses import why_not_public
 from mailcheck.ports.probes import InboundAnswer
-from mailcheck.probes.fetching import BREAKDOWNS, BytesBody, WebConnections, problem_of
-from mailcheck.probes.guarded_dialer import DialFailed, FetchProblem, ProbeReactor
+from mailcheck.probes.fetching import BREAKDOWNS, BytesBody, ResponseBeginning, WebConnections
+from mailcheck.probes.guarded_dialer import DialFailed, ProbeReactor
 from mailcheck.probes.smtp_relay import NEVER, OFFERED, REQUIRED, Relay, SmtpRelay
 from mailcheck.probes.trust import TrustRoots
 from mailcheck.probes.webhook_sender import (
     MOST_A_MINUTE,
-    WHY_NO_ANSWER,
     AddressRateLimit,
     HttpWebhookDialer,
+    why_no_answer,
     why_not_connected,
 )
 
@@ -87,7 +85,9 @@ class ApplicationSender(Struct, frozen=True, eq=False):
         except (DialFailed, RequestGenerationFailed, *BREAKDOWNS, ValueError) as failure:
             if is_cut_off and not isinstance(failure, DialFailed):
                 return InboundAnswer(problem=CUT_OFF)
-            return _explain(failure, connections, pace)
+            if isinstance(failure, DialFailed):
+                return _not_dialled(failure, pace)
+            return InboundAnswer(problem=why_no_answer(failure, connections))
         finally:
             connections.hang_up()
 
@@ -104,7 +104,7 @@ class ApplicationSender(Struct, frozen=True, eq=False):
             headers,
             _CutBody(request.body, self.reactor) if is_cut_off else BytesBody(request.body),
         )
-        rest = _Beginning()
+        rest = ResponseBeginning(ANSWER_KEPT)
         response.deliverBody(rest)
         await rest.ended
         return InboundAnswer(response.code, "", _headers_of(response), bytes(rest.body))
@@ -157,15 +157,6 @@ class ApplicationSender(Struct, frozen=True, eq=False):
         return InboundAnswer(status, problem, body=body[:ANSWER_KEPT])
 
 
-def _explain(
-    failure: Exception, connections: WebConnections, pace: AddressRateLimit
-) -> InboundAnswer:
-    if isinstance(failure, DialFailed):
-        return _not_dialled(failure, pace)
-    problem = FetchProblem.TOO_LARGE if connections.is_flooded else problem_of(failure)
-    return InboundAnswer(problem=WHY_NO_ANSWER.get(problem, "its URL cannot be used"))
-
-
 def _not_dialled(failure: DialFailed, pace: AddressRateLimit) -> InboundAnswer:
     if pace.wait:
         problem = f"its address has received {MOST_A_MINUTE:,} requests in this minute"
@@ -215,25 +206,3 @@ class _CutBody:
 
     def stopProducing(self) -> None:  # noqa: N802
         """Ignore the call: the half was written at once."""
-
-
-class _Beginning(Protocol):
-    """Keeps the beginning of a body. ``ended`` fires at its end, or when it has enough."""
-
-    def __init__(self) -> None:
-        self.ended: Deferred[None] = Deferred()
-        self.body = bytearray()
-
-    def dataReceived(self, data: bytes) -> None:
-        """Keep the first bytes."""
-        self.body += data[: ANSWER_KEPT - len(self.body)]
-        if len(self.body) >= ANSWER_KEPT:
-            self._end()
-
-    def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """End, also if the body is incomplete: the application has decided."""
-        self._end()
-
-    def _end(self) -> None:
-        if not self.ended.called:
-            self.ended.callback(None)

@@ -4,7 +4,7 @@ rspamd reads the address of the client, its name and the envelope sender from th
 which a mail begins (`with_trace_fields`), as long as no HTTP header of the request names them.
 """
 
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 from treq.content import collect
@@ -22,7 +22,7 @@ from mailcheck.checks.deliverability.content_filter import (
 )
 from mailcheck.checks.deliverability.rspamd import Skipped, read_rspamd_verdict
 from mailcheck.ports.probes import FilterFailed
-from mailcheck.probes.fetching import USER_AGENT, BytesBody
+from mailcheck.probes.fetching import USER_AGENT, BytesBody, bounded
 from mailcheck.probes.trust import FindTrust, VerifiedHosts
 
 CONNECT_SECONDS = 5.0
@@ -36,10 +36,6 @@ MAX_ANSWER = 256 * KIB
 
 BUSY = (429, 503)
 REJECTED = (401, 403)
-
-
-class _TooLarge(Exception):
-    pass
 
 
 class RspamdClient:
@@ -91,7 +87,7 @@ class RspamdClient:
         try:
             body = BytesBody(mail)
             response: IResponse = await self._agent.request(b"POST", url, headers, body)
-            await collect(response, partial(_add, received))
+            await collect(response, bounded(received, MAX_ANSWER))
         except CancelledError:
             raise
         except (ConnectError, DNSLookupError, ResponseNeverReceived, OSError) as failure:
@@ -106,9 +102,3 @@ class RspamdClient:
             rest = ", the password is wrong" if response.code in REJECTED else ""
             raise FilterFailed(FilterProblem.BROKEN_ANSWER, f"status {response.code}{rest}")
         return bytes(received)
-
-
-def _add(received: bytearray, data: bytes) -> None:
-    received.extend(data)
-    if len(received) > MAX_ANSWER:
-        raise _TooLarge(f"more than {MAX_ANSWER} octets")

@@ -17,8 +17,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 from twisted.internet.defer import TimeoutError as DeferredTimeout
-from twisted.internet.protocol import Protocol, connectionDone
-from twisted.python.failure import Failure
 from twisted.web.client import Agent, HTTPConnectionPool
 from twisted.web.http_headers import Headers
 from twisted.web.iweb import IResponse
@@ -47,6 +45,7 @@ from mailcheck.probes.fetching import (
     BREAKDOWNS,
     USER_AGENT,
     BytesBody,
+    ResponseBeginning,
     WebConnections,
     problem_of,
 )
@@ -86,7 +85,7 @@ REQUEST_TIMEOUT, TOO_MANY = 408, 429
 
 _NUMBER = re.compile(rb"[0-9]{1,9}")
 
-WHY_NO_ANSWER: Mapping[FetchProblem, str] = {
+_WHY_NO_ANSWER: Mapping[FetchProblem, str] = {
     FetchProblem.BAD_CERTIFICATE: "its certificate is not for its host name, or not from a known "
     "authority",
     FetchProblem.NO_CONNECTION: "no encrypted connection could be made",
@@ -274,7 +273,7 @@ class HttpWebhookLine:
         response: IResponse = await self._agent.request(
             b"POST", post.url.encode("ascii"), headers, body
         )
-        rest = _Rest()
+        rest = ResponseBeginning(MAX_KEPT, reads_on=True)
         response.deliverBody(rest)
         try:
             await rest.ended.addTimeout(DRAIN_SECONDS, self._reactor)
@@ -283,7 +282,7 @@ class HttpWebhookLine:
         attempt = _judge(response.code, is_strict=post.provider in CHAT_FORMATS)
         wait = (response.headers.getRawHeaders(b"retry-after") or [b""])[0]
         retry_after = int(wait) * SECOND if _NUMBER.fullmatch(wait) else 0
-        return replace(attempt, response=rest.text, retry_after=retry_after)
+        return replace(attempt, response=_shown(rest.body), retry_after=retry_after)
 
     def _too_much(self) -> Attempt:
         problem = f"its address has received {MOST_A_MINUTE:,} events in this minute"
@@ -294,8 +293,7 @@ class HttpWebhookLine:
             return self._too_much()
         if isinstance(failure, DialFailed):
             return Attempt(problem=why_not_connected(failure))
-        problem = FetchProblem.TOO_LARGE if self._connections.is_flooded else problem_of(failure)
-        return Attempt(problem=WHY_NO_ANSWER.get(problem, "its URL cannot be used"))
+        return Attempt(problem=why_no_answer(failure, self._connections))
 
 
 def _judge(status: int, *, is_strict: bool) -> Attempt:
@@ -309,6 +307,12 @@ def _judge(status: int, *, is_strict: bool) -> Attempt:
     more = ", and redirects are not followed" if is_redirect else ""
     is_permanent = is_strict and 300 <= status < 500 and status not in (REQUEST_TIMEOUT, TOO_MANY)
     return Attempt(status, f"it answered {status}{more}", is_permanent=is_permanent)
+
+
+def why_no_answer(failure: Exception, connections: WebConnections) -> str:
+    """Return why a request has no answer, in a few words."""
+    problem = FetchProblem.TOO_LARGE if connections.is_flooded else problem_of(failure)
+    return _WHY_NO_ANSWER.get(problem, "its URL cannot be used")
 
 
 def why_not_connected(failure: DialFailed) -> str:
@@ -386,24 +390,6 @@ def _place(url: str) -> tuple[IpAddress | str, int]:
     return parse_ip_address(host) or host, port
 
 
-class _Rest(Protocol):
-    """Keeps the beginning of a response. ``ended`` fires at its end or when it is closed."""
-
-    def __init__(self) -> None:
-        self.ended: Deferred[None] = Deferred()
-        self._begin = b""
-
-    @property
-    def text(self) -> str:
-        """The beginning of the response in one line."""
-        text = " ".join(flatten_controls(self._begin.decode("utf-8", "replace")).split())
-        return text[:RESPONSE_KEPT]
-
-    def dataReceived(self, data: bytes) -> None:
-        """Keep the first bytes."""
-        self._begin += data[: MAX_KEPT - len(self._begin)]
-
-    def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """Fire ``ended``."""
-        if not self.ended.called:
-            self.ended.callback(None)
+def _shown(body: bytearray) -> str:
+    """Return the beginning of a response in one line."""
+    return " ".join(flatten_controls(body.decode("utf-8", "replace")).split())[:RESPONSE_KEPT]
