@@ -23,6 +23,7 @@ from mailcheck.operations.backups import (
     is_overdue,
     name_of_backup,
 )
+from mailcheck.operations.concurrency import stop_timer
 
 INTERVAL = 10.0
 """Seconds between two checks whether a backup is due."""
@@ -162,8 +163,7 @@ class Backups(Service):
         )
 
         def ended(result: object) -> object:
-            if too_late.active():
-                too_late.cancel()
+            stop_timer(too_late)
             return result
 
         return process.when_gone.addBoth(ended)

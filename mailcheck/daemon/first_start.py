@@ -24,6 +24,7 @@ from mailcheck.core.errors import AccountNameTaken, ExpectedFailure
 from mailcheck.core.identifiers import KEY_FILE, PASSWORD_FILE, RandomBytes, new_password
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts
 from mailcheck.operations.accounts.sign_in import SignIn
+from mailcheck.operations.concurrency import stop_timer
 
 ACCOUNT_NAME = "developer"
 
@@ -95,8 +96,7 @@ class FirstStart(Service):
     def stopService(self) -> None:
         """Cancel a pending retry."""
         super().stopService()
-        if self._retry is not None and self._retry.active():
-            self._retry.cancel()
+        stop_timer(self._retry)
 
     def _begin(self) -> Deferred[None]:
         prepared = Deferred.fromCoroutine(self._prepare())

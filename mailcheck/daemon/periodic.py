@@ -10,6 +10,7 @@ from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
 from mailcheck.core.errors import ExpectedFailure
+from mailcheck.operations.concurrency import stop_timer
 
 
 class PeriodicService(Service):
@@ -58,10 +59,9 @@ class PeriodicService(Service):
     def stopService(self) -> Deferred[None]:
         """Stop. Fires when the current round, and the last one if requested, have ended."""
         super().stopService()
+        stop_timer(self._beginning)
         if self._loop.running:
             self._loop.stop()
-        elif self._beginning is not None and self._beginning.active():
-            self._beginning.cancel()
         if self._is_cancelled:
             self._current.cancel()
         return Deferred.fromCoroutine(self._end())

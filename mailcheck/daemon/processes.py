@@ -20,6 +20,7 @@ from twisted.python.failure import Failure
 
 from mailcheck.core.network_addresses import ListenAddress
 from mailcheck.daemon.listening import cannot_listen
+from mailcheck.operations.concurrency import stop_timer
 from mailcheck.operations.reloads import RELOADED, ReloadReport, parse_report
 
 SHORTEST_PAUSE = 1.0
@@ -187,8 +188,7 @@ class Processes(Service):
         self._pauses[number] = self._reactor.callLater(pause, self._start, number, longer)
 
     def _close(self, _: object, too_late: IDelayedCall) -> Deferred[Any]:
-        if too_late.active():
-            too_late.cancel()
+        stop_timer(too_late)
         return DeferredList([maybeDeferred(port.stopListening) for port in self._ports])
 
 

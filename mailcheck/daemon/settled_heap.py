@@ -5,6 +5,8 @@ from typing import Protocol
 from twisted.application.service import Service
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
+from mailcheck.operations.concurrency import stop_timer
+
 SETTLED_AFTER = 3.0
 """Seconds after startup. By then, pages and routes are compiled and the children are warm."""
 
@@ -47,8 +49,7 @@ class SettledHeap(Service):
     def stopService(self) -> None:
         """Cancel the work if it is pending."""
         super().stopService()
-        if self._call is not None and self._call.active():
-            self._call.cancel()
+        stop_timer(self._call)
 
     def _settle(self) -> None:
         self._collector.unfreeze()

@@ -16,6 +16,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from mailcheck.daemon.spamd_folder import SpamdFolder
+from mailcheck.operations.concurrency import stop_timer
 
 KEEPER = "mailcheck.daemon.spamd_keeper"
 
@@ -86,23 +87,19 @@ class SpamdProcess(ProcessProtocol):
 
     def processExited(self, reason: Failure) -> None:
         """Read the rest of the pipes, but do not wait for other processes that have them open."""
-        self._forget_timer()
+        stop_timer(self._timer)
         self._is_ending = True
         self._timer = self._clock.callLater(LAST_WORDS_SECONDS, self.transport.loseConnection)
 
     def processEnded(self, reason: Failure) -> None:
         """Report the end to the owner."""
-        self._forget_timer()
+        stop_timer(self._timer)
         self._is_ending = True
         self._owner.spamd_ended(self)
         self.when_ended.callback(None)
 
     def _kill(self) -> None:
         self.transport.signalProcess("KILL")
-
-    def _forget_timer(self) -> None:
-        if self._timer is not None and self._timer.active():
-            self._timer.cancel()
 
     def _read(self, line: str) -> None:
         started = _STARTED.search(line)

@@ -18,6 +18,7 @@ from mailcheck.daemon.spamd_folder import (
     user_to_become,
 )
 from mailcheck.daemon.spamd_process import SpamdProcess, SpamdReactor, spawn
+from mailcheck.operations.concurrency import stop_timer
 from mailcheck.ports.probes import FilterFailed
 
 START_SECONDS = 20.0
@@ -152,16 +153,11 @@ class SpamdService(Service):
     def _let_go(self, why: str) -> None:
         """Forget the current process, and fail the waiting callers."""
         self._current = None
-        self._forget_timer()
+        stop_timer(self._timer)
         waiting, self._waiting = self._waiting, []
         for each in waiting:
             each.errback(FilterFailed(FilterProblem.UNREACHABLE, why))
 
     def _set_timer(self, seconds: float, call: Callable[[], None]) -> None:
-        self._forget_timer()
+        stop_timer(self._timer)
         self._timer = self._reactor.callLater(seconds, call)
-
-    def _forget_timer(self) -> None:
-        if self._timer is not None and self._timer.active():
-            self._timer.cancel()
-        self._timer = None

@@ -24,7 +24,7 @@ from mailcheck.dns.wire_format import (
     pack_query,
     pack_question,
 )
-from mailcheck.operations.concurrency import PacedCall, PacedQueue
+from mailcheck.operations.concurrency import PacedCall, PacedQueue, stop_timer
 
 ROOT = pack_question(DnsQuestion("", "NS"))
 """A question that a working resolver always answers, also when other name servers are dead."""
@@ -82,8 +82,7 @@ class Liveness:
 
     def stop(self) -> None:
         """Stop the probes; the servers count as alive."""
-        if self._timer is not None and self._timer.active():
-            self._timer.cancel()
+        stop_timer(self._timer)
         self._timer = None
         while self._asked:
             self._asked.pop().cancel()
@@ -292,8 +291,7 @@ class Lookup:
 
     def _disarm(self) -> None:
         timer, self._timer = self._timer, None
-        if timer is not None and timer.active():
-            timer.cancel()
+        stop_timer(timer)
         pending, self._pending = self._pending, None
         if pending is not None:
             pending.cancel()

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar, TypeVarTuple
 
 from msgspec import Struct, field
 from twisted.internet.defer import CancelledError, Deferred, ensureDeferred, gatherResults
-from twisted.internet.interfaces import IReactorTime
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -116,6 +116,12 @@ REST = 0.01
 REST_SHARE = 3.0
 """Seconds of pause for each second that a call took, so that paced calls use at most a quarter of
 the reactor's time."""
+
+
+def stop_timer(timer: IDelayedCall | None) -> None:
+    """Cancel a delayed call, if there is one that has not been made."""
+    if timer is not None and timer.active():
+        timer.cancel()
 
 
 class PacedCall(Struct, eq=False):

@@ -35,6 +35,7 @@ from mailcheck.core.network_addresses import (
     parse_ip_address,
     why_not_public,
 )
+from mailcheck.operations.concurrency import stop_timer
 from mailcheck.operations.dns_evaluation import QuestionBudget, evaluate_with_dns
 from mailcheck.ports.resolver import Resolver
 
@@ -173,7 +174,7 @@ class _Race:
 
     def try_next(self) -> None:
         """Try the next address. Fail when no address and no attempt is left."""
-        self._forget_timer()
+        stop_timer(self._next_attempt)
         if not self._untried:
             if not self._attempts:
                 self.connected.errback(
@@ -203,15 +204,11 @@ class _Race:
             self.try_next()
 
     def _stop(self) -> None:
-        self._forget_timer()
+        stop_timer(self._next_attempt)
+        self._next_attempt = None
         attempts, self._attempts = self._attempts, set()
         for attempt in attempts:
             attempt.cancel()
-
-    def _forget_timer(self) -> None:
-        if self._next_attempt is not None and self._next_attempt.active():
-            self._next_attempt.cancel()
-        self._next_attempt = None
 
 
 MAX_ADDRESSES = 4

@@ -40,7 +40,7 @@ from mailcheck.core.memory.keys import Key, key_of
 from mailcheck.core.memory.recent import Recent
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address
 from mailcheck.operations.cached_values import CachedValues
-from mailcheck.operations.concurrency import SingleFlight
+from mailcheck.operations.concurrency import SingleFlight, stop_timer
 from mailcheck.ports.clocks import Now
 from mailcheck.ports.cluster import Hit, Memory, RateCounters
 from mailcheck.ports.probes import OutboundPort
@@ -302,8 +302,7 @@ class StarttlsConversation(Protocol):
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """Handle the end of the connection, which may be a failed handshake."""
-        if self._hang_up is not None and self._hang_up.active():
-            self._hang_up.cancel()
+        stop_timer(self._hang_up)
         self._tell(ProbeOutcome.HANDSHAKE_FAILED if self._is_encrypting else ProbeOutcome.NO_SMTP)
         self.when_closed.callback(self)
 

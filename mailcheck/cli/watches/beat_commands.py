@@ -23,8 +23,8 @@ from mailcheck.cli.parser import Parser, whole_number
 from mailcheck.cli.sendmail_commands import TIMEOUT, complete_fields, own_domain, user_address
 from mailcheck.clients.mailcheck_client import Mailcheck, MailcheckError
 from mailcheck.config.reading import ConfigError
+from mailcheck.config.rules import parse_relay
 from mailcheck.core.addresses import parse_plain_address
-from mailcheck.core.network_addresses import parse_listen_address
 
 SENDMAIL_PATHS = os.pathsep.join(("/usr/sbin", "/usr/lib"))
 """Folders of the program sendmail, which the path of cron leaves out."""
@@ -206,20 +206,13 @@ def _hand_over(mail: bytes, sender: str, address: str, server: str | None, conso
             console.print_note(f"mailcheck: {program} ended with status {done.returncode}")
             return EXIT_PROBLEM
         return EXIT_FINE
-    host, port = _server(server or "localhost:25")
+    try:
+        host, port = parse_relay(server or "localhost:25")
+    except ValueError:
+        raise ConfigError(f"--server must be host:port; got {server!r}") from None
     with smtplib.SMTP(host, port, timeout=TIMEOUT) as smtp:
         smtp.sendmail(sender, [address], mail)
     return EXIT_FINE
-
-
-def _server(text: str) -> tuple[str, int]:
-    try:
-        listens = parse_listen_address(text)
-    except ValueError:
-        listens = None
-    if listens is None or listens.host is None or not listens.port:
-        raise ConfigError(f"--server must be host:port; got {text!r}")
-    return listens.host, listens.port
 
 
 def _path(name: str) -> str:
