@@ -6,7 +6,7 @@ the variable.
 
 import re
 import tomllib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from math import isfinite
 from pathlib import Path
@@ -85,9 +85,7 @@ def _find_setting(
     section: str, option: NamedOption, source: "_TomlFile", environment: Mapping[str, str]
 ) -> _Setting | None:
     """Return the setting of an option, if any. The environment takes precedence over the file."""
-    names = [option.name]
-    if option.described.is_secret:
-        names.append(option.name + FILE_SUFFIX)
+    names = _names_of(option)
     in_environment = [
         _Setting(_from_text(environment[variable], option, variable, is_file), variable, is_file)
         for name in names
@@ -99,9 +97,23 @@ def _find_setting(
         for name in names
         if source.has(section, name)
     ]
-    found = in_environment or in_source
+    return _only_one(in_environment or in_source, option)
+
+
+def _names_of(option: NamedOption) -> list[str]:
+    """Return the name of an option; for a secret one, also that of its twin with a file."""
+    twin = [option.name + FILE_SUFFIX] if option.described.is_secret else []
+    return [option.name, *twin]
+
+
+def _only_one(found: Sequence[_Setting], option: NamedOption) -> _Setting | None:
+    """Return the setting of an option, if any.
+
+    :raises ConfigError: there are two.
+    """
     if len(found) > 1:
-        raise ConfigError(f"{found[1].origin}: set either {names[0]} or {names[1]}, not both")
+        both = " or ".join(_names_of(option))
+        raise ConfigError(f"{found[1].origin}: set either {both}, not both")
     return found[0] if found else None
 
 
@@ -112,10 +124,10 @@ def variable_name(section: str, option: str) -> str:
 
 def _require_known_variables(environment: Mapping[str, str], sections: Mapping[str, Any]) -> None:
     known = {
-        variable_name(section, option.name + suffix)
+        variable_name(section, name)
         for section, options in sections.items()
         for option in options_of(options)
-        for suffix in ("", FILE_SUFFIX if option.described.is_secret else "")
+        for name in _names_of(option)
     }
     for variable in environment:
         is_ours = variable.startswith(ENVIRONMENT_PREFIX) and variable not in CLIENT_VARIABLES
@@ -129,10 +141,9 @@ def _explain_variable(variable: str, known: Collection[str], sections: Mapping[s
     for section, options in sections.items():
         prefix = variable_name(section, "")
         if variable.startswith(prefix):
-            names = [option.name for option in options_of(options)]
-            return _explain_option(
-                variable.removeprefix(prefix).lower(), names, partial(variable_name, section)
-            )
+            name = variable.removeprefix(prefix).lower()
+            names = options.__struct_fields__
+            return _explain_option(name, names, partial(variable_name, section))
     bare = {name.removeprefix(ENVIRONMENT_PREFIX): name for name in known}
     similar = nearest_word(variable.removeprefix(ENVIRONMENT_PREFIX), bare)
     return f"did you mean {bare[similar]}?" if similar else _SEE_OPTIONS
@@ -233,22 +244,17 @@ def _checked_tables(value: Any, name: str, kind: type[Struct], where: str) -> tu
 
 
 def _checked_table(table: Mapping[str, Any], kind: type[Struct], where: str) -> Struct:
-    options = list(options_of(kind))
     values, left = {}, set(table)
-    for option in options:
-        names = [option.name]
-        if option.described.is_secret:
-            names.append(option.name + FILE_SUFFIX)
-        found = [name for name in names if name in table]
-        if len(found) > 1:
-            raise ConfigError(f"{where}: set either {names[0]} or {names[1]}, not both")
-        for name in found:
-            setting = _Setting(table[name], where, is_file=name != option.name)
+    for option in options_of(kind):
+        names = [name for name in _names_of(option) if name in table]
+        found = [_Setting(table[name], where, is_file=name != option.name) for name in names]
+        setting = _only_one(found, option)
+        if setting is not None:
             values[option.name] = setting.read(option)
-            left.discard(name)
+        left.difference_update(names)
     for unknown in sorted(left):
-        known = [option.name for option in options]
-        raise ConfigError(f"{where} has no option {unknown}; {_explain_option(unknown, known)}")
+        hint = _explain_option(unknown, kind.__struct_fields__)
+        raise ConfigError(f"{where} has no option {unknown}; {hint}")
     return kind(**values)
 
 
@@ -281,22 +287,20 @@ class _TomlFile:
                     f"{self.where(section, None)}: unknown section [{section}]; "
                     f"{self._explain(section, sections)}"
                 )
-            options = {option.name: option for option in options_of(sections[section])}
+            options = sections[section]
+            known = {name for option in options_of(options) for name in _names_of(option)}
             for name in values:
-                base = options.get(name.removesuffix(FILE_SUFFIX))
-                is_secret_file = base is not None and base.described.is_secret
-                if name not in options and not is_secret_file:
-                    raise ConfigError(
-                        f"{self.where(section, name)}: [{section}] has no option {name}; "
-                        f"{_explain_option(name, options)}"
-                    )
+                if name not in known:
+                    hint = _explain_option(name, options.__struct_fields__)
+                    where = self.where(section, name)
+                    raise ConfigError(f"{where}: [{section}] has no option {name}; {hint}")
 
     def _explain(self, section: str, sections: Mapping[str, Any]) -> str:
         """Return which section was meant, or that an option stands outside of its section."""
         of_option = [
             f"[{name}]"
             for name, options in sections.items()
-            if section in {option.name for option in options_of(options)}
+            if section in options.__struct_fields__
         ]
         if section not in sections and of_option:
             return f"{section} is an option of {' or '.join(of_option)}"
