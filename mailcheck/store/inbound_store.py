@@ -6,10 +6,8 @@ use the clock that all daemons share, the database's.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
-import msgspec
 from msgspec import Struct
 
 from mailcheck.checks.content.header import summarize_header
@@ -39,17 +37,22 @@ from mailcheck.core.instants import Instant
 from mailcheck.core.messages import Delivery, Envelope, Session
 from mailcheck.ports.engine import Row, Transaction, Value
 from mailcheck.ports.workers import Lease
+from mailcheck.store.accounts.account_store import AccountNames
 from mailcheck.store.accounts.audit_store import write_entry
 from mailcheck.store.mail_delivery import delivery_row
 from mailcheck.store.messages import delete_unreferenced, lock_inboxes
-from mailcheck.store.routed_mails import add_deliveries, attempt_row, mail_row, verdicts_text
+from mailcheck.store.routed_mails import add_deliveries, attempt_row, mail_row
 from mailcheck.store.transactions import (
-    Store,
     columns_of,
     frees_space,
     inbox_write,
     insert,
+    json_of,
     read,
+    read_number,
+    read_value,
+    read_values,
+    row_of,
     value_of,
     write,
 )
@@ -126,14 +129,15 @@ class ListedDelivery(Struct, frozen=True):
     last_attempt: InboundAttempt | None = None
 
 
-_ROUTE = (
-    f"{columns_of(InboundRoute, 'inbound_route', 'account_name', 'to', 'user')}, "
-    "inbound_route.pattern, inbound_route.user_name, account.name AS account_name"
-)
+_NO_COLUMNS = ("to", "user", "account_name")
+"""Fields of a route whose columns have other names."""
 
-_ROUTES = (
-    f"SELECT {_ROUTE} FROM inbound_route JOIN account ON account.id = inbound_route.account_id"
-)
+_ROUTES = f"""
+    SELECT {columns_of(InboundRoute, "inbound_route", *_NO_COLUMNS)},
+        inbound_route.pattern AS "to", inbound_route.user_name AS "user",
+        account.name AS account_name
+    FROM inbound_route JOIN account ON account.id = inbound_route.account_id
+"""
 
 _DELIVERY = columns_of(InboundDelivery, "inbound_delivery")
 
@@ -188,9 +192,17 @@ _RELEASE_HELD = """
 
 _MAIL = """
     SELECT inbound_mail.id, inbound_mail.account_id, delivery_id, delivery.envelope_sender,
-        recipients, delivery.raw_message, inbound_mail.received_at, verdicts,
-        inbound_mail.client_ip, inbound_mail.helo_name
+        recipients, delivery.raw_message, inbound_mail.received_at,
+        COALESCE(verdicts, '{}') AS verdicts, inbound_mail.client_ip, inbound_mail.helo_name,
+        CASE WHEN verdicts IS NULL THEN 0 ELSE 1 END AS has_verdicts
     FROM inbound_mail JOIN delivery ON delivery.id = delivery_id
+"""
+
+_MAIL_FACTS = """
+    SELECT inbound_mail.id, envelope_sender, recipients, inbound_mail.received_at,
+        COALESCE(verdicts, '{}') AS verdicts, inbound_mail.size
+    FROM inbound_mail JOIN delivery ON delivery.id = delivery_id
+    WHERE inbound_mail.account_id = ? AND inbound_mail.id = ?
 """
 
 _ATTEMPTS = """
@@ -199,6 +211,10 @@ _ATTEMPTS = """
     FROM inbound_attempt JOIN inbound_delivery ON inbound_delivery.id = inbound_attempt.delivery_id
     WHERE inbound_attempt.account_id = ? AND mail_id IS NOT NULL {conditions}
 """
+
+_OF_DELIVERY = "AND inbound_attempt.delivery_id = ?"
+
+_LAST_ATTEMPT = f"{_ATTEMPTS.format(conditions=_OF_DELIVERY)} ORDER BY number DESC LIMIT 1"
 
 _DELIVERIES = f"""
     SELECT {_DELIVERY}, {columns_of(HeaderSummary, "delivery")}
@@ -227,7 +243,7 @@ _RANKED_ATTEMPTS = """
 """
 
 
-class InboundStore(Store):
+class InboundStore(AccountNames):
     """Routes, mails for applications, and the attempts to deliver them."""
 
     @inbox_write(lambda _, route, *others, **options: (route.account_id,))
@@ -246,28 +262,13 @@ class InboundStore(Store):
         :raises TooManyRoutes: the account has the maximum number.
         """
         lock_inboxes(transaction, (route.account_id,))
-        ((count,),) = transaction.rows(
-            "SELECT COUNT(*) FROM inbound_route WHERE account_id = ?", (route.account_id,)
-        )
-        if count >= MOST_ROUTES:
+        count = "SELECT COUNT(*) FROM inbound_route WHERE account_id = ?"
+        if read_number(transaction, count, (route.account_id,)) >= MOST_ROUTES:
             return TooManyRoutes(
                 f"an account can have at most {MOST_ROUTES} inbound routes: delete one first"
             )
-        row: dict[str, Value] = {
-            "id": route.id,
-            "account_id": route.account_id,
-            "pattern": route.to,
-            "format": route.format.value,
-            "url": route.url,
-            "secret": route.secret,
-            "user_name": route.user,
-            "password": route.password,
-            "speed": route.speed,
-            "fault": None if route.fault is None else route.fault.value,
-            "created_at": route.created_at,
-            "is_confirmed": int(route.is_confirmed),
-            "is_per_recipient": int(is_per_recipient),
-        }
+        columns = {"pattern": route.to, "user_name": route.user}
+        row = row_of(route, *_NO_COLUMNS, **columns, is_per_recipient=int(is_per_recipient))
         insert(transaction, "inbound_route", [row])
         transaction.execute(_COUNT_ROUTES, (route.account_id,))
         if opening is not None:
@@ -276,18 +277,11 @@ class InboundStore(Store):
         return _find_route(transaction, route.account_id, route.id)
 
     @read
-    def account_name(self, transaction: Transaction, account_id: AccountId) -> str:
-        """Return the name of an account, or an empty string if it does not exist."""
-        row = transaction.row("SELECT name FROM account WHERE id = ?", (account_id,))
-        return "" if row is None else str(row.name)
-
-    @read
     def routes(self, transaction: Transaction, account_id: AccountId) -> list[InboundRoute]:
         """Return the routes of an account, oldest first."""
-        order = (
-            "WHERE inbound_route.account_id = ? ORDER BY inbound_route.created_at, inbound_route.id"
-        )
-        return [_route_of(row) for row in transaction.rows(f"{_ROUTES} {order}", (account_id,))]
+        order = "ORDER BY inbound_route.created_at, inbound_route.id"
+        sql = f"{_ROUTES} WHERE inbound_route.account_id = ? {order}"
+        return read_values(transaction, InboundRoute, sql, (account_id,))
 
     @read
     def find_route(
@@ -301,8 +295,9 @@ class InboundStore(Store):
         self, transaction: Transaction, route_id: InboundRouteId
     ) -> InboundRoute | None:
         """Return a route of any account: for requests that a secret of the route proves."""
-        row = transaction.row(f"{_ROUTES} WHERE inbound_route.id = ?", (route_id,))
-        return None if row is None else _route_of(row)
+        return read_value(
+            transaction, InboundRoute, f"{_ROUTES} WHERE inbound_route.id = ?", (route_id,)
+        )
 
     @write
     def change_route(
@@ -429,9 +424,9 @@ class InboundStore(Store):
             "FROM message WHERE id = ? AND account_id = ? AND expires_at > ?",
             (
                 mail.id,
-                json.dumps(mail.recipients),
+                json_of(mail.recipients),
                 mail.received_at,
-                verdicts_text(mail.verdicts),
+                json_of(mail.verdicts),
                 mail.client_ip,
                 mail.helo_name,
                 message_id,
@@ -453,40 +448,17 @@ class InboundStore(Store):
             f"{_MAIL} WHERE inbound_mail.account_id = ? AND inbound_mail.id = ?",
             (account_id, mail_id),
         )
-        return None if row is None else _mail_of(row)
+        if row is None:
+            return None
+        mail = value_of(InboundMail, row)
+        return StoredInboundMail(mail, bool(row.has_verdicts), DeliveryId(row.delivery_id))
 
     @read
     def describe_mail(
         self, transaction: Transaction, account_id: AccountId, mail_id: InboundMailId
     ) -> InboundMailFacts | None:
         """Return a mail of an account without its bytes, or `None`."""
-        row = transaction.row(
-            "SELECT inbound_mail.id, envelope_sender, recipients, inbound_mail.received_at, "
-            "verdicts, inbound_mail.size FROM inbound_mail "
-            "JOIN delivery ON delivery.id = delivery_id "
-            "WHERE inbound_mail.account_id = ? AND inbound_mail.id = ?",
-            (account_id, mail_id),
-        )
-        if row is None:
-            return None
-        return value_of(
-            InboundMailFacts,
-            row,
-            recipients=tuple(json.loads(row.recipients)),
-            verdicts=_verdicts_of(row),
-        )
-
-    @read
-    def find_mail_of_route(
-        self, transaction: Transaction, route_id: InboundRouteId, mail_id: InboundMailId
-    ) -> StoredInboundMail | None:
-        """Return a mail that a route carries, or `None`: for requests that a secret proves."""
-        row = transaction.row(
-            f"{_MAIL} WHERE inbound_mail.id = ? AND EXISTS (SELECT 1 FROM inbound_delivery "
-            "WHERE mail_id = inbound_mail.id AND route_id = ?)",
-            (mail_id, route_id),
-        )
-        return None if row is None else _mail_of(row)
+        return read_value(transaction, InboundMailFacts, _MAIL_FACTS, (account_id, mail_id))
 
     @read
     def find_routed(
@@ -500,14 +472,15 @@ class InboundStore(Store):
         if not route_ids:
             return None
         marks = ", ".join("?" * len(route_ids))
-        row = transaction.row(
+        return read_value(
+            transaction,
+            RoutedMailFacts,
             "SELECT mail_id, route_id, inbound_mail.account_id, delivery_id, size "
             "FROM inbound_delivery JOIN inbound_mail ON inbound_mail.id = mail_id "
             "WHERE inbound_delivery.account_id = ? AND mail_id BETWEEN ? AND ? "
             f"AND route_id IN ({marks}) ORDER BY mail_id LIMIT 1",
             (account_id, *ids, *route_ids),
         )
-        return None if row is None else value_of(RoutedMailFacts, row)
 
     @read
     def routed_ids(
@@ -546,7 +519,7 @@ class InboundStore(Store):
     ) -> None:
         """Store the verdicts that were determined."""
         transaction.execute(
-            "UPDATE inbound_mail SET verdicts = ? WHERE id = ?", (verdicts_text(verdicts), mail_id)
+            "UPDATE inbound_mail SET verdicts = ? WHERE id = ?", (json_of(verdicts), mail_id)
         )
 
     @read
@@ -580,7 +553,8 @@ class InboundStore(Store):
         for delivery_id in claimed:
             (row,) = transaction.rows(_JOB, (delivery_id,))
             (route,) = transaction.rows(f"{_ROUTES} WHERE inbound_route.id = ?", (row.route_id,))
-            jobs.append(InboundJob(_delivery_of(row, offset), _route_of(route), row.size or 0))
+            delivery = _delivery_of(row, offset)
+            jobs.append(InboundJob(delivery, value_of(InboundRoute, route), row.size or 0))
         (next_due,) = transaction.rows(_NEXT_DUE, (shared_now,))
         wait = None if next_due.due_at is None else max(0, next_due.due_at - shared_now)
         return ClaimedJobs(tuple(jobs), wait)
@@ -677,13 +651,14 @@ class InboundStore(Store):
     ) -> list[InboundAttempt]:
         """Return attempts, newest first."""
         conditions, values = _conditions(wanted)
-        rows = transaction.rows(
+        return read_values(
+            transaction,
+            InboundAttempt,
             f"{_ATTEMPTS.format(conditions=conditions)} "
             "ORDER BY attempted_at DESC, inbound_attempt.delivery_id DESC, number DESC "
             "LIMIT ? OFFSET ?",
             (account_id, *values, limit, offset),
         )
-        return [_attempt_of(row) for row in rows]
 
     @read
     def count_attempts(
@@ -691,11 +666,9 @@ class InboundStore(Store):
     ) -> int:
         """Return the number of attempts."""
         conditions, values = _conditions(wanted)
-        rows = transaction.rows(
-            f"SELECT COUNT(*) AS number FROM ({_ATTEMPTS.format(conditions=conditions)}) AS found",
-            (account_id, *values),
-        )
-        return int(rows[0].number)
+        attempts = _ATTEMPTS.format(conditions=conditions)
+        sql = f"SELECT COUNT(*) FROM ({attempts}) AS found"
+        return read_number(transaction, sql, (account_id, *values))
 
     @read
     def deliveries(
@@ -721,18 +694,8 @@ class InboundStore(Store):
             header = None if row.subject is None else value_of(HeaderSummary, row)
             last = None
             if has_attempts:
-                last = transaction.row(
-                    f"{_ATTEMPTS.format(conditions='AND inbound_attempt.delivery_id = ?')} "
-                    "ORDER BY number DESC LIMIT 1",
-                    (account_id, row.id),
-                )
-            found.append(
-                ListedDelivery(
-                    _delivery_of(row, clock_offset),
-                    header,
-                    None if last is None else _attempt_of(last),
-                )
-            )
+                last = read_value(transaction, InboundAttempt, _LAST_ATTEMPT, (account_id, row.id))
+            found.append(ListedDelivery(_delivery_of(row, clock_offset), header, last))
         return found
 
     @frees_space
@@ -766,48 +729,13 @@ class InboundStore(Store):
 def _find_route(
     transaction: Transaction, account_id: AccountId, route_id: InboundRouteId
 ) -> InboundRoute | None:
-    row = transaction.row(
-        f"{_ROUTES} WHERE inbound_route.account_id = ? AND inbound_route.id = ?",
-        (account_id, route_id),
-    )
-    return None if row is None else _route_of(row)
-
-
-def _route_of(row: Row) -> InboundRoute:
-    return value_of(InboundRoute, row, to=row.pattern, user=row.user_name)
+    sql = f"{_ROUTES} WHERE inbound_route.account_id = ? AND inbound_route.id = ?"
+    return read_value(transaction, InboundRoute, sql, (account_id, route_id))
 
 
 def _delivery_of(row: Row, offset: int) -> InboundDelivery:
     due_at = None if row.due_at is None else row.due_at - offset
-    return value_of(
-        InboundDelivery, row, recipients=tuple(json.loads(row.recipients)), due_at=due_at
-    )
-
-
-def _verdicts_of(row: Row) -> Verdicts:
-    if row.verdicts is None:
-        return Verdicts()
-    return msgspec.json.decode(row.verdicts, type=Verdicts)
-
-
-def _mail_of(row: Row) -> StoredInboundMail:
-    mail = value_of(
-        InboundMail,
-        row,
-        recipients=tuple(json.loads(row.recipients)),
-        verdicts=_verdicts_of(row),
-    )
-    return StoredInboundMail(mail, row.verdicts is not None, DeliveryId(row.delivery_id))
-
-
-def _attempt_of(row: Row) -> InboundAttempt:
-    return value_of(
-        InboundAttempt,
-        row,
-        request_headers=json.loads(row.request_headers),
-        answer_headers=json.loads(row.answer_headers),
-        answer=bytes(row.answer),
-    )
+    return value_of(InboundDelivery, row, due_at=due_at)
 
 
 def _conditions(wanted: InboundFilter) -> tuple[str, tuple[Value, ...]]:
@@ -821,10 +749,8 @@ def _may_add(
 ) -> InboundQueueFull | bool:
     """Lock the inbox, and return whether the deliveries have room and their routes exist."""
     lock_inboxes(transaction, (account_id,))
-    ((count,),) = transaction.rows(
-        "SELECT COUNT(*) FROM inbound_delivery WHERE account_id = ? AND state = ?",
-        (account_id, InboundState.WAITING.value),
-    )
+    waiting = "SELECT COUNT(*) FROM inbound_delivery WHERE account_id = ? AND state = ?"
+    count = read_number(transaction, waiting, (account_id, InboundState.WAITING.value))
     if count + len(deliveries) > MOST_WAITING:
         return InboundQueueFull(
             f"{count} mails of this account wait for their delivery to applications; "

@@ -1,12 +1,9 @@
 """The transaction that stores mails: it assigns positions and enforces quotas."""
 
-import json
 from collections.abc import Iterable, Sequence
 from functools import cache, partial
 
-import msgspec
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from mailcheck.checks.content.header import summarize_header
 from mailcheck.core.accounts import InboxState, Quota
@@ -18,8 +15,6 @@ from mailcheck.core.domains.heartbeats import name_in_tag
 from mailcheck.core.domains.receiver_reports import (
     MAX_WAITING,
     MAX_WAITING_BYTES,
-    Feedback,
-    Letter,
     ReceiverReport,
     ReportId,
     ReportKind,
@@ -33,7 +28,7 @@ from mailcheck.ports.engine import MailWork, Transaction, Value
 from mailcheck.store.deliverability_store import transition
 from mailcheck.store.messages import ADD_MESSAGES, inbox_of, lock_inboxes, message_row
 from mailcheck.store.routed_mails import RoutedMails
-from mailcheck.store.transactions import insert, value_of
+from mailcheck.store.transactions import insert, json_of, row_of, value_of
 
 Numbered = tuple[int, Recipient]
 
@@ -120,7 +115,7 @@ class AddressedTests:
             changes: dict[str, Value] = {
                 "received_at": delivery.received_at,
                 "delivery_id": delivery.id,
-                "transcript": json.dumps(delivery.envelope.transcript),
+                "transcript": json_of(delivery.envelope.transcript),
                 # The retention of the results begins with the mail.
                 "forget_at": test.forget_at + delivery.received_at - test.created_at,
             }
@@ -180,25 +175,8 @@ def report_row(
     report: ReceiverReport, *, delivery_id: str | None = None, body: bytes | None = None
 ) -> dict[str, Value]:
     """Return a row of ``receiver_report``; ``body`` is the report itself if it was posted."""
-    facts = asdict(report)
-    report_key = facts.pop("report_id")
-    return {
-        **facts,
-        "kind": report.kind.value,
-        "state": report.state.value,
-        "way": report.way.value,
-        "report_key": report_key,
-        "problems": json.dumps(report.problems),
-        "feedback": _json(report.feedback),
-        "letter": _json(report.letter),
-        "attempts": 0,
-        "delivery_id": delivery_id,
-        "body": body,
-    }
-
-
-def _json(content: Feedback | Letter | None) -> str | None:
-    return None if content is None else msgspec.json.encode(content).decode()
+    columns = {"report_key": report.report_id, "delivery_id": delivery_id, "body": body}
+    return row_of(report, "report_id", **columns, attempts=0)
 
 
 class ReportMails:

@@ -7,9 +7,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-import msgspec
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from mailcheck.core.content import HeaderSummary
 from mailcheck.core.identifiers import AccountId
@@ -34,7 +32,7 @@ from mailcheck.core.messages import Delivery, Recipient
 from mailcheck.core.network_addresses import is_local_client
 from mailcheck.ports.engine import Transaction, Value
 from mailcheck.ports.workers import Lease
-from mailcheck.store.transactions import insert, value_of
+from mailcheck.store.transactions import insert, json_of, read_number, row_of, value_of
 
 LOOP = (
     f"a loop: more than {MOST_A_LOOP} mails with this route and these two addresses in a minute. "
@@ -170,18 +168,13 @@ def mail_row(
         "id": mail_id,
         "account_id": account_id,
         "delivery_id": delivery.id,
-        "recipients": json.dumps(recipients),
+        "recipients": json_of(recipients),
         "received_at": delivery.received_at,
         "size": len(delivery.raw_message),
-        "verdicts": None if verdicts is None else verdicts_text(verdicts),
+        "verdicts": None if verdicts is None else json_of(verdicts),
         "client_ip": client_ip,
         "helo_name": helo_name,
     }
-
-
-def verdicts_text(verdicts: Verdicts) -> str:
-    """Return verdicts as they are stored."""
-    return msgspec.json.encode(verdicts).decode()
 
 
 def loop_key(author: str, recipients: Sequence[str]) -> str:
@@ -206,16 +199,14 @@ def add_deliveries(
         is_loop = bool(key) and _is_loop(transaction, delivery, key)
         due_at = None if is_loop else delivery.created_at + _delay(transaction, delivery) + offset
         state = InboundState.STOPPED if is_loop else delivery.state
-        row: dict[str, Value] = {
-            **asdict(delivery),
-            "recipients": json.dumps(delivery.recipients),
-            "fault": None if delivery.fault is None else delivery.fault.value,
-            "state": state.value,
-            "due_at": due_at,
-            "loop_key": key,
-            "lease_holder": None if lease is None else lease.holder,
-            "lease_until": None if lease is None else lease.until + offset,
-        }
+        row = row_of(
+            delivery,
+            state=state.value,
+            due_at=due_at,
+            loop_key=key,
+            lease_holder=None if lease is None else lease.holder,
+            lease_until=None if lease is None else lease.until + offset,
+        )
         insert(transaction, "inbound_delivery", [row])
         if is_loop and delivery.mail_id is not None:
             stopped = InboundAttempt(
@@ -233,28 +224,17 @@ def add_deliveries(
 
 def attempt_row(account_id: AccountId, attempt: InboundAttempt) -> dict[str, Value]:
     """Return a row of ``inbound_attempt``."""
-    return {
-        "delivery_id": attempt.delivery_id,
-        "number": attempt.number,
-        "account_id": account_id,
-        "attempted_at": attempt.at,
-        "status": attempt.status,
-        "milliseconds": attempt.milliseconds,
-        "problem": attempt.problem,
-        "request_headers": json.dumps(attempt.request_headers),
-        "answer_headers": json.dumps(attempt.answer_headers),
-        "answer": attempt.answer,
-    }
+    columns: dict[str, Value] = {"account_id": account_id, "attempted_at": attempt.at}
+    return row_of(attempt, "route_id", "mail_id", "at", **columns)
 
 
 def _is_loop(transaction: Transaction, delivery: InboundDelivery, key: str) -> bool:
     since = delivery.created_at - LOOP_WINDOW
-    ((count,),) = transaction.rows(
+    sql = (
         "SELECT COUNT(*) FROM inbound_delivery "
-        "WHERE route_id = ? AND loop_key = ? AND created_at > ?",
-        (delivery.route_id, key, since),
+        "WHERE route_id = ? AND loop_key = ? AND created_at > ?"
     )
-    return bool(count >= MOST_A_LOOP)
+    return read_number(transaction, sql, (delivery.route_id, key, since)) >= MOST_A_LOOP
 
 
 def _delay(transaction: Transaction, delivery: InboundDelivery) -> int:

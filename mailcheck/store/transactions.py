@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
 from functools import lru_cache, update_wrapper, wraps
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
-from msgspec import Struct, convert
+from msgspec import Struct, convert, to_builtins
+from msgspec.inspect import CollectionType, DictType, StructType, TupleType, UnionType, type_info
 from msgspec.json import Decoder
+from msgspec.structs import fields
 
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import AccountId
@@ -40,27 +44,98 @@ def columns_of(kind: type[Struct], table: str, *others: str) -> str:
     return ", ".join(f"{table}.{name}" for name in kind.__struct_fields__ if name not in others)
 
 
-_INSPECTED: set[type] = set()
+_IN_JSON = (StructType, CollectionType, TupleType, DictType)
+"""Types of fields that are stored as JSON, in a column with the name of the field."""
+
+_JSON_FIELDS: dict[type, dict[str, Any]] = {}
 _INSPECTING = Lock()
 
 
-def _inspect(kind: type) -> None:
-    """Let msgspec inspect a class. It does so at the first use, and only one thread may do it."""
-    with _INSPECTING:
-        Decoder(kind)
-        _INSPECTED.add(kind)
+def _json_fields(kind: type[Any]) -> dict[str, Any]:
+    """Return the types of the fields of a class that are stored as JSON.
+
+    msgspec inspects a class at its first use, and only one thread may do it.
+    """
+    if kind not in _JSON_FIELDS:
+        with _INSPECTING:
+            Decoder(kind)
+            _JSON_FIELDS[kind] = {
+                field.name: field.type for field in fields(kind) if _is_in_json(field.type)
+            }
+    return _JSON_FIELDS[kind]
+
+
+def _is_in_json(kind: Any) -> bool:
+    known = type_info(kind)
+    return any(
+        isinstance(some, _IN_JSON)
+        for some in (known.types if isinstance(known, UnionType) else (known,))
+    )
 
 
 def value_of(kind: type[Made], row: Row, **given: object) -> Made:
     """Return a value of a class from the columns of a row with the same names.
 
-    Booleans and enums are converted back from their stored form.
+    Booleans, enums and JSON are converted back from their stored form.
 
     :param given: fields without a column, or with another stored form.
     """
-    if kind not in _INSPECTED:
-        _inspect(kind)
-    return convert({**row._asdict(), **given}, kind, strict=False)
+    columns = {**row._asdict(), **given}
+    for name, inner in _json_fields(kind).items():
+        if isinstance(columns.get(name), str):
+            columns[name] = convert(json.loads(columns[name]), inner)
+    return convert(columns, kind, strict=False)
+
+
+def row_of(value: Struct, *without: str, **others: Value) -> dict[str, Value]:
+    """Return the columns of a value, in the form that `value_of` reads, and ``others``.
+
+    :param without: fields that are no columns.
+    """
+    stored = {
+        name: _stored(getattr(value, name))
+        for name in value.__struct_fields__
+        if name not in without
+    }
+    return stored | others
+
+
+def _stored(value: object) -> Value:
+    match value:
+        case Enum():
+            return _stored(value.value)
+        case bool():
+            return int(value)
+        case None | str() | int() | bytes():
+            return value
+        case _:
+            return json_of(value)
+
+
+def json_of(value: object) -> str:
+    """Return a value as the JSON that `value_of` reads."""
+    return json.dumps(to_builtins(value))
+
+
+def read_value(
+    transaction: Transaction, kind: type[Made], sql: str, values: Sequence[Value] = ()
+) -> Made | None:
+    """Return the first row of a query as a value of a class, or `None` without rows."""
+    row = transaction.row(sql, values)
+    return None if row is None else value_of(kind, row)
+
+
+def read_values(
+    transaction: Transaction, kind: type[Made], sql: str, values: Sequence[Value] = ()
+) -> list[Made]:
+    """Return the rows of a query as values of a class."""
+    return [value_of(kind, row) for row in transaction.rows(sql, values)]
+
+
+def read_number(transaction: Transaction, sql: str, values: Sequence[Value] = ()) -> int:
+    """Return the number that is the only column of the first row, or 0 without rows."""
+    row = transaction.row(sql, values)
+    return 0 if row is None else int(row[0])
 
 
 def insert(transaction: Transaction, table: str, rows: Sequence[Mapping[str, Value]]) -> None:

@@ -190,7 +190,7 @@ async def test_the_life_of_an_alert(stores: Stores, one: Watch) -> None:
     await run(stores, one, 0, events=((AlertId("a"), RAISED),))
     (pending_alerts,) = await watches.pending_alerts(9)
     assert (pending_alerts.mailbox_name, pending_alerts.alert.target) == ("dev-ann", "one.example")
-    assert pending_alerts.quiet == watch("one").settings.quiet
+    assert pending_alerts.settings == watch("one").settings
     assert [pending_alerts.alert] == await watches.open_alerts(ANN, 9)
     assert await watches.open_alerts(BOB, 9) == []
     await watches.mark_alerts_sent([pending_alerts.alert])
@@ -321,4 +321,4 @@ async def test_pending_alerts_have_their_receivers(stores: Stores) -> None:
     )
     await run(stores, one, events=((AlertId("a"), RAISED),))
     (pending_alerts,) = await stores.watches.pending_alerts(9)
-    assert pending_alerts.alert_to == ("u:1",)
+    assert pending_alerts.settings.alert_to == ("u:1",)

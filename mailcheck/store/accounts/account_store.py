@@ -331,6 +331,16 @@ def _access_of(transaction: Transaction, account_id: AccountId, now: Instant) ->
     return PersonalAccess(row.sessions, row.programs, row.keys, row.shared_keys)
 
 
+class AccountNames(Store):
+    """Names of accounts, by which the hosts are configured that their webhooks may reach."""
+
+    @read
+    def account_name(self, transaction: Transaction, account_id: AccountId) -> str:
+        """Return the name of an account, or an empty string if it does not exist."""
+        row = transaction.row("SELECT name FROM account WHERE id = ?", (account_id,))
+        return "" if row is None else str(row.name)
+
+
 class AccountStore(Store):
     """Accounts and their API keys."""
 

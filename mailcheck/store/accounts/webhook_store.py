@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
 from mailcheck.core.audit import AuditEntry
-from mailcheck.core.cursors import START, Position, require_reached
+from mailcheck.core.cursors import Position, require_reached
 from mailcheck.core.errors import (
     ExpectedFailure,
     InvalidParameter,
@@ -28,16 +27,20 @@ from mailcheck.core.webhooks import (
     WebhookDelivery,
     WebhookState,
 )
-from mailcheck.ports.engine import Row, Transaction, Value
+from mailcheck.ports.engine import Transaction, Value
+from mailcheck.store.accounts.account_store import AccountNames
 from mailcheck.store.accounts.audit_store import write_entry
 from mailcheck.store.messages import lock_inboxes
 from mailcheck.store.transactions import (
-    Store,
     columns_of,
     frees_space,
     inbox_write,
     insert,
     read,
+    read_number,
+    read_value,
+    read_values,
+    row_of,
     value_of,
     write,
 )
@@ -80,7 +83,7 @@ _NOTE = f"""
 """
 
 
-class WebhookStore(Store):
+class WebhookStore(AccountNames):
     """Webhooks and their progress."""
 
     @inbox_write(lambda _, webhook, *others, **options: (webhook.account_id,))
@@ -110,16 +113,10 @@ class WebhookStore(Store):
         )
 
     @read
-    def account_name(self, transaction: Transaction, account_id: AccountId) -> str:
-        """Return the name of an account, or an empty string if it does not exist."""
-        row = transaction.row("SELECT name FROM account WHERE id = ?", (account_id,))
-        return "" if row is None else str(row.name)
-
-    @read
     def of_account(self, transaction: Transaction, account_id: AccountId) -> list[Webhook]:
         """Return the webhooks of an account, oldest first."""
-        order = "WHERE webhook.account_id = ? ORDER BY webhook.created_at, webhook.id"
-        return [_webhook_of(row) for row in transaction.rows(f"{_WEBHOOKS} {order}", (account_id,))]
+        sql = f"{_WEBHOOKS} WHERE webhook.account_id = ? ORDER BY webhook.created_at, webhook.id"
+        return read_values(transaction, Webhook, sql, (account_id,))
 
     @read
     def find(
@@ -232,9 +229,7 @@ class WebhookStore(Store):
     @read
     def open_webhooks(self, transaction: Transaction) -> list[Webhook]:
         """Return all webhooks that have not ended."""
-        return [
-            _webhook_of(row) for row in transaction.rows(f"{_WEBHOOKS} WHERE webhook.{_IS_OPEN}")
-        ]
+        return read_values(transaction, Webhook, f"{_WEBHOOKS} WHERE webhook.{_IS_OPEN}")
 
     @write
     def record(
@@ -304,16 +299,6 @@ def _delivery_values(
     )
 
 
-def _webhook_of(row: Row) -> Webhook:
-    return value_of(Webhook, row, wanted=_filter_of(row.wanted))
-
-
-def _filter_of(text: str) -> MessageFilter:
-    known: dict[str, Any] = json.loads(text)
-    headers = tuple((name, part) for name, part in known.pop("headers", ()))
-    return MessageFilter(**known, headers=headers)
-
-
 def _text_of(wanted: MessageFilter) -> str:
     """Return the conditions that are set, as JSON.
 
@@ -324,22 +309,20 @@ def _text_of(wanted: MessageFilter) -> str:
 
 
 def _find(transaction: Transaction, account_id: AccountId, webhook_id: WebhookId) -> Webhook | None:
-    row = transaction.row(
-        f"{_WEBHOOKS} WHERE webhook.account_id = ? AND webhook.id = ?", (account_id, webhook_id)
-    )
-    return None if row is None else _webhook_of(row)
+    sql = f"{_WEBHOOKS} WHERE webhook.account_id = ? AND webhook.id = ?"
+    return read_value(transaction, Webhook, sql, (account_id, webhook_id))
 
 
 def _newest_position(transaction: Transaction, account_id: AccountId) -> Position:
-    row = transaction.row("SELECT last_position FROM inbox WHERE account_id = ?", (account_id,))
-    return START if row is None else row.last_position
+    sql = "SELECT last_position FROM inbox WHERE account_id = ?"
+    return Position(read_number(transaction, sql, (account_id,)))
 
 
 def _require_room(
     transaction: Transaction, account_id: AccountId, more: int
 ) -> ExpectedFailure | None:
-    ((count,),) = transaction.rows(
-        "SELECT COUNT(*) FROM webhook WHERE account_id = ?", (account_id,)
+    count = read_number(
+        transaction, "SELECT COUNT(*) FROM webhook WHERE account_id = ?", (account_id,)
     )
     if count + more <= MOST_WEBHOOKS:
         return None
@@ -350,22 +333,8 @@ def _require_room(
 
 
 def _insert(transaction: Transaction, webhook: Webhook, position: Position) -> None:
-    row: dict[str, Value] = {
-        "id": webhook.id,
-        "account_id": webhook.account_id,
-        "url": webhook.url,
-        "wanted": _text_of(webhook.wanted),
-        "created_at": webhook.created_at,
-        "position": position,
-        "secret": webhook.secret,
-        "revision": 0,
-        "state": webhook.state.value,
-        "failures": 0,
-        "problem": "",
-        "attempts": 0,
-        "is_of_watches": int(webhook.is_of_watches),
-        "provider": webhook.provider,
-    }
+    wanted = _text_of(webhook.wanted)
+    row = row_of(webhook, "account_name", wanted=wanted, position=position, attempts=0)
     insert(transaction, "webhook", [row])
 
 

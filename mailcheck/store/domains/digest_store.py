@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
+from msgspec import Struct
 
 from mailcheck.core.domains.digests import Digest, DigestSettings
 from mailcheck.core.domains.watches import Alert
@@ -12,7 +12,7 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.ports.engine import Transaction
 from mailcheck.store.domains.watch_store import ALERTS
-from mailcheck.store.transactions import Store, read, value_of, write
+from mailcheck.store.transactions import Store, json_of, read, read_value, read_values, write
 
 _SAVE = """
     INSERT INTO digest (account_id, settings, begins_at, next_at, left_to) VALUES (?, ?, ?, ?, '[]')
@@ -22,14 +22,14 @@ _SAVE = """
 
 _DUE = """
     SELECT digest.account_id, account.name AS account_name, mailbox_name, settings, begins_at,
-    left_to FROM digest JOIN account ON account.id = digest.account_id
+    left_to AS "left" FROM digest JOIN account ON account.id = digest.account_id
     JOIN inbox ON inbox.account_id = digest.account_id
     WHERE next_at <= ? ORDER BY next_at, digest.account_id LIMIT ?
 """
 
-# Made here, since two threads must not inspect a class at the same time.
-_DECODE_SETTINGS = msgspec.json.Decoder(DigestSettings).decode
-_DECODE_RECEIVERS = msgspec.json.Decoder(tuple[str, ...]).decode
+
+class _Stored(Struct):
+    settings: DigestSettings
 
 
 class DigestStore(Store):
@@ -39,8 +39,8 @@ class DigestStore(Store):
     def find(self, transaction: Transaction, account_id: AccountId) -> DigestSettings:
         """Return the settings of an account; the default ones if it has no digest."""
         sql = "SELECT settings FROM digest WHERE account_id = ?"
-        row = transaction.row(sql, (account_id,))
-        return DigestSettings() if row is None else _DECODE_SETTINGS(row.settings)
+        stored = read_value(transaction, _Stored, sql, (account_id,))
+        return DigestSettings() if stored is None else stored.settings
 
     @write
     def save(
@@ -52,8 +52,7 @@ class DigestStore(Store):
         next_at: Instant,
     ) -> None:
         """Store the settings. A new digest is about the time from now on."""
-        text = msgspec.json.encode(settings).decode()
-        transaction.execute(_SAVE, (account_id, text, now, next_at))
+        transaction.execute(_SAVE, (account_id, json_of(settings), now, next_at))
 
     @write
     def delete(self, transaction: Transaction, account_id: AccountId) -> None:
@@ -63,15 +62,7 @@ class DigestStore(Store):
     @read
     def due(self, transaction: Transaction, now: Instant, limit: int) -> list[Digest]:
         """Return digests that are due, the longest overdue first."""
-        return [
-            value_of(
-                Digest,
-                row,
-                settings=_DECODE_SETTINGS(row.settings),
-                left=_DECODE_RECEIVERS(row.left_to),
-            )
-            for row in transaction.rows(_DUE, (now, limit))
-        ]
+        return read_values(transaction, Digest, _DUE, (now, limit))
 
     @write
     def note_sent(
@@ -98,7 +89,7 @@ class DigestStore(Store):
         """Record that a digest is to be sent later to some receivers, or to all."""
         transaction.execute(
             "UPDATE digest SET next_at = ?, left_to = ? WHERE account_id = ?",
-            (next_at, msgspec.json.encode(left).decode(), account_id),
+            (next_at, json_of(left), account_id),
         )
 
     @read
@@ -110,5 +101,4 @@ class DigestStore(Store):
             f"{ALERTS} WHERE account_id = ? AND (ended_at IS NULL OR ended_at >= ?) "
             "ORDER BY CASE WHEN ended_at IS NULL THEN 0 ELSE 1 END, opened_at DESC LIMIT ?"
         )
-        rows = transaction.rows(sql, (account_id, since, limit))
-        return [value_of(Alert, row) for row in rows]
+        return read_values(transaction, Alert, sql, (account_id, since, limit))

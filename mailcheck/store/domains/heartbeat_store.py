@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
 from msgspec import Struct
 
 from mailcheck.checks.watching.heartbeats import CLOCK_TOLERANCE, Reception
@@ -12,7 +11,6 @@ from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.domains.heartbeats import (
     MOST_HEARTBEATS,
     Beat,
-    BeatFacts,
     DayOfBeats,
     JudgedBeat,
 )
@@ -20,10 +18,18 @@ from mailcheck.core.domains.watches import Watch, WatchId
 from mailcheck.core.errors import WatchExists
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import SECOND, Instant
-from mailcheck.ports.engine import Row, Transaction, Value
-from mailcheck.store.domains.watch_store import RunRecord, WatchStore, keep_run, watch_of
+from mailcheck.ports.engine import Transaction
+from mailcheck.store.domains.watch_store import RunRecord, WatchStore, keep_run
 from mailcheck.store.messages import SESSION_COLUMNS, session_of
-from mailcheck.store.transactions import columns_of, read, value_of, write
+from mailcheck.store.transactions import (
+    columns_of,
+    json_of,
+    read,
+    read_values,
+    row_of,
+    value_of,
+    write,
+)
 
 MOST_BEATS = 200
 """Maximum number of judged beats of a heartbeat that are kept, the newest ones. Days are counted
@@ -100,13 +106,12 @@ class HeartbeatStore(WatchStore):
     @read
     def all_of(self, transaction: Transaction, account_id: AccountId) -> list[Watch]:
         """Return the heartbeats of an account by name, with their states."""
-        rows = transaction.rows(_ALL.format(these=self.these), (account_id,))
-        return list(map(watch_of, rows))
+        return read_values(transaction, Watch, _ALL.format(these=self.these), (account_id,))
 
     @read
     def waiting(self, transaction: Transaction, watch_id: WatchId, limit: int) -> list[Beat]:
         """Return beats of a heartbeat that are not judged yet, oldest first."""
-        return [value_of(Beat, row) for row in transaction.rows(_WAITING, (watch_id, limit))]
+        return read_values(transaction, Beat, _WAITING, (watch_id, limit))
 
     @read
     def read_mail(self, transaction: Transaction, beat: Beat) -> ReceivedMail | None:
@@ -123,8 +128,8 @@ class HeartbeatStore(WatchStore):
         self, transaction: Transaction, watch_id: WatchId, since: Instant, limit: int = MOST_BEATS
     ) -> RecentBeats:
         """Return the newest beats of a heartbeat, and its days since a time."""
-        beats = tuple(map(_judged_of, transaction.rows(_JUDGED, (watch_id, limit))))
-        return RecentBeats(beats, _days(transaction, watch_id, since))
+        beats = read_values(transaction, JudgedBeat, _JUDGED, (watch_id, limit))
+        return RecentBeats(tuple(beats), _days(transaction, watch_id, since))
 
     @read
     def days(
@@ -187,16 +192,7 @@ class HeartbeatStore(WatchStore):
         if recorded.judged:
             transaction.execute(_FORGET_BEATS, (watch_id, watch_id, MOST_BEATS))
         for day in recorded.days:
-            values: list[Value] = [
-                day.day,
-                day.on_time,
-                day.late,
-                day.missing,
-                day.refused,
-                day.problems,
-                day.lowest,
-            ]
-            transaction.execute(_ADD_DAY, (watch_id, *values))
+            transaction.execute(_ADD_DAY, (watch_id, *row_of(day).values()))
         return True
 
     def _explain_same(self, target: str, watch_id: str) -> WatchExists:
@@ -209,25 +205,14 @@ def _keep_verdict(transaction: Transaction, one: JudgedBeat) -> None:
             "UPDATE heartbeat_beat SET attempts = attempts + 1 WHERE id = ?", (one.id,)
         )
         return
-    facts = None if one.facts is None else msgspec.json.encode(one.facts).decode()
+    facts = None if one.facts is None else json_of(one.facts)
     transaction.execute(
         "UPDATE heartbeat_beat SET verdict = ?, facts = ?, late = ? WHERE id = ?",
         (one.verdict.value, facts, one.late, one.id),
     )
 
 
-# Made here, since two threads must not inspect a class at the same time.
-_DECODE_FACTS = msgspec.json.Decoder(BeatFacts).decode
-
-
-def _judged_of(row: Row) -> JudgedBeat:
-    return value_of(JudgedBeat, row, facts=None if row.facts is None else _DECODE_FACTS(row.facts))
-
-
 def _days(transaction: Transaction, watch_id: WatchId, since: Instant) -> tuple[DayOfBeats, ...]:
-    rows = transaction.rows(
-        "SELECT day, on_time, late, missing, refused, problems, lowest FROM heartbeat_day "
-        "WHERE watch_id = ? AND day >= ? ORDER BY day",
-        (watch_id, since),
-    )
-    return tuple(value_of(DayOfBeats, row) for row in rows)
+    columns = columns_of(DayOfBeats, "heartbeat_day")
+    sql = f"SELECT {columns} FROM heartbeat_day WHERE watch_id = ? AND day >= ? ORDER BY day"
+    return tuple(read_values(transaction, DayOfBeats, sql, (watch_id, since)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
@@ -22,8 +21,6 @@ from mailcheck.core.domains.receiver_reports import (
     REPORTS_KEPT,
     SUMS_KEPT,
     Coverage,
-    Feedback,
-    Letter,
     MailOfWays,
     ReceiverReport,
     ReportId,
@@ -39,7 +36,7 @@ from mailcheck.core.domains.receiver_reports import (
 from mailcheck.core.errors import InboxFull
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, Instant
-from mailcheck.ports.engine import Condition, Row, Transaction, Value
+from mailcheck.ports.engine import Condition, Transaction, Value
 from mailcheck.ports.workers import Lease
 from mailcheck.store.domains.report_quotas import (
     Admission,
@@ -64,6 +61,10 @@ from mailcheck.store.transactions import (
     inbox_write,
     insert,
     read,
+    read_number,
+    read_value,
+    read_values,
+    row_of,
     value_of,
     write,
 )
@@ -463,7 +464,7 @@ class ReportStore(Store):
             "SELECT COUNT(*) FROM report_count "
             "WHERE account_id = ? AND kind = ? AND domain = ? AND day = ?"
         )
-        return _number(transaction, sql, account_id, kind.value, domain, day)
+        return read_number(transaction, sql, (account_id, kind.value, domain, day))
 
     @read
     def domains_of(self, transaction: Transaction, account_id: AccountId) -> ReportDomains:
@@ -477,7 +478,7 @@ class ReportStore(Store):
             "SELECT COUNT(*) FROM (SELECT 1 FROM report_count "
             "WHERE account_id = ? AND is_imported = 0 LIMIT ?) AS one"
         )
-        return _number(transaction, sql, account_id, limit)
+        return read_number(transaction, sql, (account_id, limit))
 
     @read
     def count_imported_rows(self, transaction: Transaction, account_id: AccountId) -> int:
@@ -486,7 +487,7 @@ class ReportStore(Store):
             "SELECT CAST(COALESCE(SUM(row_count), 0) AS BIGINT) FROM receiver_report "
             "WHERE account_id = ? AND way <> 'received'"
         )
-        return _number(transaction, sql, account_id)
+        return read_number(transaction, sql, (account_id,))
 
     @inbox_write(lambda _, account_id, reports: (account_id,))
     def add_imported(
@@ -608,7 +609,7 @@ class ReportStore(Store):
         """Return a page of the reports about single mails of a domain, newest first."""
         condition = (_ABOUT_MAILS, (domain, since))
         page = _page(transaction, account_id, condition, limit, offset)
-        unauthenticated = _number(transaction, _UNAUTHENTICATED, account_id, domain, since)
+        unauthenticated = read_number(transaction, _UNAUTHENTICATED, (account_id, domain, since))
         return FeedbackPage(page.entries, page.total, unauthenticated)
 
     @read
@@ -634,9 +635,7 @@ class ReportStore(Store):
         self, transaction: Transaction, account_id: AccountId, limit: int = LARGEST_REPORT_PAGE
     ) -> list[ReportSource]:
         """Return the reporters of counted reports, most messages first."""
-        return [
-            value_of(ReportSource, row) for row in transaction.rows(_SOURCES, (account_id, limit))
-        ]
+        return read_values(transaction, ReportSource, _SOURCES, (account_id, limit))
 
     @read
     def policy(self, transaction: Transaction, account_id: AccountId, domain: str) -> str:
@@ -668,10 +667,8 @@ class ReportStore(Store):
         limit: int,
     ) -> list[SumOfRows]:
         """Sum the counted rows since a day: failing DMARC rows first, then largest first."""
-        return [
-            value_of(SumOfRows, row)
-            for row in transaction.rows(_SUMS, (account_id, kind.value, domain, since, limit))
-        ]
+        values = (account_id, kind.value, domain, since, limit)
+        return read_values(transaction, SumOfRows, _SUMS, values)
 
     @read
     def days(
@@ -685,15 +682,14 @@ class ReportStore(Store):
     ) -> list[SumOfDays]:
         """Sum the counted DMARC rows in spans of ``width`` milliseconds, the largest first."""
         values = (since, width, account_id, ReportKind.DMARC.value, domain, since, limit)
-        return [value_of(SumOfDays, row) for row in transaction.rows(_DAYS, values)]
+        return read_values(transaction, SumOfDays, _DAYS, values)
 
     @read
     def coverage(
         self, transaction: Transaction, account_id: AccountId, domain: str, since: Instant
     ) -> Coverage:
         """Return which days the DMARC reports about a domain cover."""
-        row = transaction.row(_COVERAGE, (account_id, ReportKind.DMARC.value, domain, since))
-        assert row is not None, "COUNT returns a row"
+        (row,) = transaction.rows(_COVERAGE, (account_id, ReportKind.DMARC.value, domain, since))
         return value_of(Coverage, row)
 
     @read
@@ -706,7 +702,7 @@ class ReportStore(Store):
             "WHERE account_id = ? AND kind = ? AND domain = ? ORDER BY day"
         )
         values = (account_id, ReportKind.DMARC.value, domain)
-        return [value_of(SumOfDay, row) for row in transaction.rows(sql, values)]
+        return read_values(transaction, SumOfDay, sql, values)
 
     @read
     def has_report(
@@ -773,11 +769,6 @@ class ReportStore(Store):
         return max(len(reports), len(mails), letters, counts, days, tallies)
 
 
-def _number(transaction: Transaction, sql: str, *values: Value) -> int:
-    ((number,),) = transaction.rows(sql, values)
-    return int(number)
-
-
 def _roll_up(transaction: Transaction, oldest: Instant, limit: int) -> int:
     """Replace rows of old days by the sums of each day; return the number of rows."""
     rows = transaction.rows(_OLD_COUNTS, (oldest, limit))
@@ -811,12 +802,14 @@ def _page(
     """Return a page of the reports that meet a condition, newest first."""
     text, values = condition
     source = f"FROM receiver_report WHERE account_id = ? AND {text}"
-    rows = transaction.rows(
+    reports = read_values(
+        transaction,
+        ReceiverReport,
         f"SELECT {_FACTS} {source} ORDER BY received_at DESC, id DESC LIMIT ? OFFSET ?",
         (account_id, *values, limit, offset),
     )
-    total = _number(transaction, f"SELECT COUNT(*) {source}", account_id, *values)
-    return ReportPage(tuple(map(_report_of, rows)), total)
+    total = read_number(transaction, f"SELECT COUNT(*) {source}", (account_id, *values))
+    return ReportPage(tuple(reports), total)
 
 
 def _tls_page(
@@ -839,29 +832,8 @@ def _tls_page(
     )
 
 
-_decode_feedback = msgspec.json.Decoder(Feedback).decode
-_decode_letter = msgspec.json.Decoder(Letter).decode
-
-
-def _report_of(row: Row) -> ReceiverReport:
-    feedback = None if row.feedback is None else _decode_feedback(row.feedback)
-    problems = tuple(json.loads(row.problems))
-    letter = None if row.letter is None else _decode_letter(row.letter)
-    return value_of(ReceiverReport, row, problems=problems, feedback=feedback, letter=letter)
-
-
 def _count_values(row: CountedRow) -> tuple[Value, ...]:
-    return (
-        row.account_id,
-        row.kind.value,
-        row.domain,
-        row.day,
-        row.digest,
-        row.reporter,
-        row.result,
-        row.amount,
-        0,
-    )
+    return *row_of(row).values(), 0
 
 
 def _imported_rows(given: ImportedReport) -> Iterator[tuple[Value, ...]]:
@@ -888,7 +860,7 @@ def _mail_to_keep(
 
 def _has_room_for_letter(transaction: Transaction, report: ReceiverReport) -> bool:
     sql = "SELECT COUNT(*) FROM receiver_report WHERE account_id = ? AND letter IS NOT NULL"
-    return _number(transaction, sql, report.account_id) < MAX_LETTERS
+    return read_number(transaction, sql, (report.account_id,)) < MAX_LETTERS
 
 
 _REMOVE_COUNTS = """
@@ -941,12 +913,13 @@ def _remove_counts_of_report(
     transaction: Transaction, account_id: AccountId, report_id: ReportId, limit: int
 ) -> int:
     """Delete the rows of a report, found by their digests."""
-    row = transaction.row(
+    report = read_value(
+        transaction,
+        ReceiverReport,
         f"SELECT {_FACTS} FROM receiver_report "
         "WHERE account_id = ? AND id = ? AND state = 'counted'",
         (account_id, report_id),
     )
-    report = None if row is None else _report_of(row)
     if report is None or report.begins_at is None:
         return 0
     day, kind = day_of(report.begins_at), report.kind.value

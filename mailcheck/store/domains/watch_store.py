@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import msgspec
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from mailcheck.core.domains.watches import (
     MOST_WATCHES,
     Alert,
     AlertId,
     Ended,
-    QuietTime,
     Raised,
     Watch,
     WatchChange,
@@ -27,7 +23,7 @@ from mailcheck.core.errors import ExpectedFailure, TooManyWatches, WatchExists
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.core.webhooks import Webhook, split_kind
-from mailcheck.ports.engine import Row, Transaction, Value
+from mailcheck.ports.engine import Transaction, Value
 from mailcheck.store.accounts.webhook_store import add_receivers, delete_receivers
 from mailcheck.store.messages import lock_inboxes
 from mailcheck.store.transactions import (
@@ -36,7 +32,12 @@ from mailcheck.store.transactions import (
     frees_space,
     inbox_write,
     insert,
+    json_of,
     read,
+    read_number,
+    read_value,
+    read_values,
+    row_of,
     value_of,
     write,
 )
@@ -89,13 +90,12 @@ class History(Struct, frozen=True):
 class PendingAlert(Struct, frozen=True):
     """An alert whose start or end is to be sent to the owner, and the name of the owner's inbox.
 
-    ``alert_to`` are the URLs of further receivers.
+    ``settings`` are those of the watch.
     """
 
     mailbox_name: str
-    quiet: QuietTime | None
+    settings: WatchSettings
     alert: Alert
-    alert_to: tuple[str, ...] = ()
 
 
 _COLUMNS = columns_of(Watch, "watch")
@@ -123,9 +123,7 @@ _WORST_FIRST = f"""
     ORDER BY {_GRADE}, COALESCE(problem_count, 0) DESC, target LIMIT ? OFFSET ?
 """
 
-_FAILING = (
-    f"SELECT COUNT(*) AS number FROM watch WHERE account_id = ? AND {{these}} AND {_GRADE} < ?"
-)
+_FAILING = f"SELECT COUNT(*) FROM watch WHERE account_id = ? AND {{these}} AND {_GRADE} < ?"
 
 _SCORES = """
     SELECT at, score, grade, points FROM watch_score WHERE watch_id = ? AND at >= COALESCE(
@@ -219,19 +217,7 @@ class WatchStore(Store):
         failure = add_receivers(transaction, receivers)
         if failure is not None:
             return failure
-        added: dict[str, Value] = {
-            "id": watch.id,
-            "account_id": account_id,
-            "kind": watch.kind.value,
-            "target": watch.target,
-            "settings": _text_of(watch.settings),
-            "is_paused": int(watch.settings.is_paused),
-            "created_at": watch.created_at,
-            "next_run_at": watch.next_run_at,
-            "state": watch.state,
-            "changes": watch.changes,
-        }
-        insert(transaction, "watch", [added])
+        insert(transaction, "watch", [row_of(watch, is_paused=int(watch.settings.is_paused))])
         return watch
 
     @read
@@ -240,8 +226,8 @@ class WatchStore(Store):
     ) -> WatchPage:
         """Return a page of the watches of an account by target, without their states."""
         sql = _OF_ACCOUNT.format(these=self.these)
-        rows = transaction.rows(sql, (account_id, limit, offset))
-        return WatchPage(list(map(watch_of, rows)), self._count(transaction, account_id))
+        watches = read_values(transaction, Watch, sql, (account_id, limit, offset))
+        return WatchPage(watches, self._count(transaction, account_id))
 
     @read
     def worst_first(
@@ -258,13 +244,14 @@ class WatchStore(Store):
         :param good_score: a watch with a lower score needs attention.
         """
         sql = _WORST_FIRST.format(these=self.these)
-        rows = transaction.rows(sql, (account_id, limit, offset))
-        watches = list(map(watch_of, rows))
-        scores = {watch.id: _scores(transaction, watch.id, since) for watch in watches}
+        watches = read_values(transaction, Watch, sql, (account_id, limit, offset))
+        scores = {
+            watch.id: read_values(transaction, WatchScore, _SCORES, (watch.id, watch.id, since))
+            for watch in watches
+        }
         sql = _FAILING.format(these=self.these)
-        failing = transaction.row(sql, (account_id, good_score))
-        assert failing is not None, "COUNT returns a row"
-        return WatchList(watches, scores, self._count(transaction, account_id), failing.number)
+        failing = read_number(transaction, sql, (account_id, good_score))
+        return WatchList(watches, scores, self._count(transaction, account_id), failing)
 
     @read
     def find_target(
@@ -272,8 +259,7 @@ class WatchStore(Store):
     ) -> Watch | None:
         """Return the watch of a domain or an address, or `None`."""
         sql = f"SELECT {_COLUMNS} FROM watch WHERE account_id = ? AND target = ? AND {self.these}"
-        row = transaction.row(sql, (account_id, target))
-        return None if row is None else watch_of(row)
+        return read_value(transaction, Watch, sql, (account_id, target))
 
     @read
     def find(
@@ -307,7 +293,7 @@ class WatchStore(Store):
         transaction.execute(
             "UPDATE watch SET settings = ?, is_paused = ?, next_run_at = ? "
             "WHERE id = ? AND account_id = ?",
-            (_text_of(settings), int(settings.is_paused), next_run_at, watch_id, account_id),
+            (json_of(settings), int(settings.is_paused), next_run_at, watch_id, account_id),
         )
         _delete_unnamed(transaction, account_id)
         return self._find(transaction, account_id, watch_id)
@@ -343,11 +329,12 @@ class WatchStore(Store):
             for row in transaction.rows(_DUE.format(these=self.these), values)
             if transaction.execute(_CLAIM, (holder, shared_now + milliseconds, row.id, shared_now))
         ]
-        rows = [
-            transaction.row(f"SELECT {_COLUMNS} FROM watch WHERE id = ?", (watch_id,))
+        sql = f"SELECT {_COLUMNS} FROM watch WHERE id = ?"
+        return [
+            watch
             for watch_id in taken
+            for watch in read_values(transaction, Watch, sql, (watch_id,))
         ]
-        return [watch_of(row) for row in rows if row is not None]
 
     @write
     def claim_one(
@@ -400,23 +387,23 @@ class WatchStore(Store):
         self, transaction: Transaction, watch_id: WatchId, since: Instant, limit: int
     ) -> History:
         """Return the changes and scores since a time; of the changes, the newest ones."""
-        rows = transaction.rows(
+        changes = read_values(
+            transaction,
+            WatchChange,
             "SELECT at, topic, name, value_before AS before, value_after AS after, sentence, "
             "severity FROM watch_change "
             "WHERE watch_id = ? AND at >= ? ORDER BY number DESC LIMIT ?",
             (watch_id, since, limit + 1),
         )
-        scores = transaction.rows(
+        scores = read_values(
+            transaction,
+            WatchScore,
             "SELECT at, score, grade, points FROM watch_score "
             "WHERE watch_id = ? AND at >= ? ORDER BY number DESC LIMIT ?",
             (watch_id, since, limit),
         )
-        changes = tuple(value_of(WatchChange, row) for row in reversed(rows[:limit]))
-        return History(
-            changes,
-            tuple(map(_score_of, reversed(scores))),
-            is_cut=len(rows) > limit,
-        )
+        is_cut = len(changes) > limit
+        return History(tuple(changes[:limit][::-1]), tuple(scores[::-1]), is_cut)
 
     @read
     def alerts(
@@ -427,9 +414,7 @@ class WatchStore(Store):
             f"{ALERTS} WHERE account_id = ? AND watch_id = ? AND {self.these} "
             f"ORDER BY {_OPEN_FIRST} LIMIT ?"
         )
-        return [
-            value_of(Alert, row) for row in transaction.rows(sql, (account_id, watch_id, limit))
-        ]
+        return read_values(transaction, Alert, sql, (account_id, watch_id, limit))
 
     @read
     def open_alerts(
@@ -440,7 +425,7 @@ class WatchStore(Store):
             f"{ALERTS} WHERE account_id = ? AND ended_at IS NULL AND {self.these} "
             f"ORDER BY {_OPEN_FIRST} LIMIT ?"
         )
-        return [value_of(Alert, row) for row in transaction.rows(sql, (account_id, limit))]
+        return read_values(transaction, Alert, sql, (account_id, limit))
 
     @write
     def acknowledge(
@@ -459,20 +444,18 @@ class WatchStore(Store):
             f"(SELECT id FROM watch WHERE id = ? AND account_id = ? AND {self.these})",
             (now, alert_id, watch_id, account_id),
         )
-        row = transaction.row(
+        sql = (
             f"{ALERTS} WHERE account_id = ? AND watch_id = ? AND watch_alert.id = ? "
-            f"AND {self.these}",
-            (account_id, watch_id, alert_id),
+            f"AND {self.these}"
         )
-        return None if row is None else value_of(Alert, row)
+        return read_value(transaction, Alert, sql, (account_id, watch_id, alert_id))
 
     @read
     def pending_alerts(self, transaction: Transaction, limit: int) -> list[PendingAlert]:
         """Return alerts of all watches whose start or end is not sent yet, oldest first."""
         return [
-            PendingAlert(row.mailbox_name, chosen.quiet, value_of(Alert, row), chosen.alert_to)
+            value_of(PendingAlert, row, alert=value_of(Alert, row))
             for row in transaction.rows(_PENDING_ALERTS, (limit,))
-            for chosen in [_settings_of(row.settings)]
         ]
 
     @write
@@ -483,15 +466,13 @@ class WatchStore(Store):
 
     def _count(self, transaction: Transaction, account_id: AccountId) -> int:
         sql = f"SELECT COUNT(*) FROM watch WHERE account_id = ? AND {self.these}"
-        ((count,),) = transaction.rows(sql, (account_id,))
-        return int(count)
+        return read_number(transaction, sql, (account_id,))
 
     def _find(
         self, transaction: Transaction, account_id: AccountId, watch_id: WatchId
     ) -> Watch | None:
         sql = f"SELECT {_COLUMNS} FROM watch WHERE account_id = ? AND id = ? AND {self.these}"
-        row = transaction.row(sql, (account_id, watch_id))
-        return None if row is None else watch_of(row)
+        return read_value(transaction, Watch, sql, (account_id, watch_id))
 
     def _explain_same(self, target: str, watch_id: str) -> WatchExists:
         return WatchExists(f"{target} is already watched by {watch_id}")
@@ -505,7 +486,6 @@ class WatchStore(Store):
         """
         if not transaction.try_lock(EXPIRY_LOCK):
             return 0
-        before, limit = (before, limit)
         left = limit
         for table, named, is_old in _OLD:
             left -= transaction.execute(
@@ -541,36 +521,10 @@ def keep_run(transaction: Transaction, holder: str, recorded: RunRecord) -> bool
     return True
 
 
-def _text_of(settings: WatchSettings) -> str:
-    return msgspec.json.encode(settings).decode()
-
-
-# Made here, since two threads must not inspect a class at the same time.
-_DECODE_SETTINGS = msgspec.json.Decoder(WatchSettings).decode
-
-
-def _settings_of(text: str) -> WatchSettings:
-    return _DECODE_SETTINGS(text)
-
-
-def watch_of(row: Row) -> Watch:
-    """Return the watch of a row with all columns."""
-    return value_of(Watch, row, settings=_settings_of(row.settings))
-
-
-def _scores(transaction: Transaction, watch_id: WatchId, since: Instant) -> list[WatchScore]:
-    rows = transaction.rows(_SCORES, (watch_id, watch_id, since))
-    return [_score_of(row) for row in rows]
-
-
-def _score_of(row: Row) -> WatchScore:
-    return value_of(WatchScore, row, points=json.loads(row.points))
-
-
 def _urls_named(transaction: Transaction, account_id: AccountId) -> set[str]:
-    rows = transaction.rows("SELECT settings FROM watch WHERE account_id = ?", (account_id,))
-    named = (one for row in rows for one in _settings_of(row.settings).alert_to)
-    return {url for _, url in map(split_kind, named)}
+    sql = f"SELECT {_WITHOUT_STATE} FROM watch WHERE account_id = ?"
+    watches = read_values(transaction, Watch, sql, (account_id,))
+    return {split_kind(named)[1] for watch in watches for named in watch.settings.alert_to}
 
 
 def _delete_unnamed(transaction: Transaction, account_id: AccountId) -> None:
@@ -578,27 +532,22 @@ def _delete_unnamed(transaction: Transaction, account_id: AccountId) -> None:
 
 
 def _keep_changes(transaction: Transaction, watch: Watch, recorded: RunRecord) -> None:
-    rows: list[dict[str, Value]] = [
-        {
-            "watch_id": watch.id,
-            "number": number,
-            "at": change.at,
-            "topic": change.topic,
-            "name": change.name,
-            "value_before": change.before,
-            "value_after": change.after,
-            "sentence": change.sentence,
-            "severity": change.severity,
-        }
+    rows = [
+        row_of(
+            change,
+            "before",
+            "after",
+            value_before=change.before,
+            value_after=change.after,
+            watch_id=watch.id,
+            number=number,
+        )
         for number, change in enumerate(recorded.changes, watch.changes)
     ]
     insert(transaction, "watch_change", rows)
     if recorded.score is not None:
-        score = asdict(recorded.score) | {
-            "watch_id": watch.id,
-            "number": watch.changes + len(recorded.changes),
-            "points": json.dumps(recorded.score.points),
-        }
+        number = watch.changes + len(recorded.changes)
+        score = row_of(recorded.score, watch_id=watch.id, number=number)
         insert(transaction, "watch_score", [score])
 
 

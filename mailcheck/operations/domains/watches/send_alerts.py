@@ -93,12 +93,13 @@ class SendAlerts(Struct, eq=False):
         self._sent_at = {to: at for to, at in self._sent_at.items() if now - at < PAUSE}
         mails: dict[_Receivers, list[Alert]] = {}
         for alert in await self.store.pending_alerts(AT_ONCE):
-            urls = receivers_for(alert.alert_to, alert.alert.severity)
+            urls = receivers_for(alert.settings.alert_to, alert.alert.severity)
             to = alert.mailbox_name, tuple(sorted(map(receiver_key, urls)))
             is_of_heartbeat = alert.alert.kind is WatchKind.HEARTBEAT
             pause = PAUSE_OF_HEARTBEATS if is_of_heartbeat else PAUSE
             is_paused = now - self._sent_at.get(to, -PAUSE) < pause
-            if not is_paused and not (alert.quiet and alert.quiet.holds(self.clocks.now())):
+            quiet = alert.settings.quiet
+            if not is_paused and not (quiet and quiet.holds(self.clocks.now())):
                 mails.setdefault(to, []).append(alert.alert)
         for to, alerts in mails.items():
             sent = alerts[:MOST_IN_MAIL]
