@@ -1,13 +1,11 @@
 """The store of deliverability tests: create, claim for analysis, recheck, share, expire, delete.
 
-A lease lets several daemons share the work. Its holder analyses a test. When the lease ends,
-another daemon may take over. All writes of an analysis check that the lease is still valid. Times
-of leases use the clock that all daemons share, the database's.
+The holder of a lease analyses a test. All writes of an analysis check that the lease is still
+valid.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
@@ -36,6 +34,7 @@ from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, MessageI
 from mailcheck.core.instants import SECOND, Instant
 from mailcheck.ports.engine import Row, Transaction, Value
 from mailcheck.ports.workers import Lease
+from mailcheck.store.leases import LeasedRows
 from mailcheck.store.messages import (
     HEADER_COLUMNS,
     SESSION_COLUMNS,
@@ -48,11 +47,15 @@ from mailcheck.store.messages import (
 from mailcheck.store.transactions import (
     Store,
     columns_of,
+    delete_first,
     escape_like,
     frees_space,
     inbox_write,
     insert,
+    json_of,
     read,
+    read_number,
+    row_of,
     value_of,
     write,
 )
@@ -149,44 +152,18 @@ def _seconds(now: int, then: int) -> int:
     return -((now - then) // SECOND)
 
 
-def _row_of(test: DeliverabilityTest, forget_at: Instant) -> dict[str, Value]:
-    return {
-        "id": test.id,
-        "account_id": test.account_id,
-        "state": test.state.value,
-        "created_at": test.created_at,
-        "expires_at": test.expires_at,
-        "forget_at": forget_at,
-        "share_token": test.share_token,
-        "attempts": 0,
-        "failure": "",
-    }
-
-
 EXPIRY_LOCK = 0x6D61_696E
 """Lock for expiring and deleting tests, which one daemon does at a time."""
 
 
-_HAS_NO_LEASE = "(lease_until IS NULL OR lease_until <= ?)"
+_LEASES = LeasedRows(
+    "deliverability_test",
+    waiting="state = 'processing'",
+    due="received_at",
+    on_claim=", attempts = attempts + 1",
+)
 
-_IS_FREE = f"state = 'processing' AND {_HAS_NO_LEASE}"
-
-# The first test of each account comes first, then the second ones; tests in progress count. An
-# account that sends a hundred mails at once thus does not delay the mail of another account.
-_WAITING = f"""
-    SELECT id, attempts FROM (
-        SELECT id, attempts, lease_until, received_at, ROW_NUMBER() OVER (
-            PARTITION BY account_id
-            ORDER BY CASE WHEN {_HAS_NO_LEASE} THEN 1 ELSE 0 END, received_at, id
-        ) AS turn
-        FROM deliverability_test WHERE state = 'processing'
-    ) AS waiting WHERE {_HAS_NO_LEASE} ORDER BY turn, received_at, id LIMIT ?
-"""
-
-_CLAIM = f"""
-    UPDATE deliverability_test SET lease_holder = ?, lease_until = ?, attempts = attempts + 1
-    WHERE id = ? AND {_IS_FREE}
-"""
+_NEXT = _LEASES.in_turns("deliverability_test WHERE state = 'processing'", columns=", attempts")
 
 _NO_LEASE: dict[str, Value] = {"lease_holder": None, "lease_until": None}
 
@@ -263,7 +240,7 @@ class DeliverabilityStore(Store):
         refusal = _check_pending_limit(transaction, test) or _check_held_bytes(transaction, test)
         if refusal is not None:
             return refusal
-        insert(transaction, "deliverability_test", [_row_of(test, forget_at)])
+        insert(transaction, "deliverability_test", [row_of(test, forget_at=forget_at, failure="")])
         return None
 
     @inbox_write(lambda _, test, *others: (test.account_id,))
@@ -284,7 +261,8 @@ class DeliverabilityStore(Store):
         refusal = _check_held_bytes(transaction, test)
         if refusal is not None:
             return refusal
-        known = _row_of(test, forget_at) | {"transcript": json.dumps(())}
+        of_message = ("received_at", "delivery_id")
+        known = row_of(test, *of_message, forget_at=forget_at, failure="", transcript=json_of(()))
         marks = ", ".join("?" * len(known))
         added = transaction.execute(
             f"INSERT INTO deliverability_test (received_at, delivery_id, {', '.join(known)}) "
@@ -319,10 +297,8 @@ class DeliverabilityStore(Store):
     ) -> ListedTestPage:
         """Return a page of the account's tests, newest first."""
         rows = transaction.rows(f"{_LISTED} {_NEWEST_FIRST}", (account_id, now, limit, offset))
-        ((total,),) = transaction.rows(
-            "SELECT COUNT(*) FROM deliverability_test WHERE account_id = ? AND forget_at > ?",
-            (account_id, now),
-        )
+        count = "SELECT COUNT(*) FROM deliverability_test WHERE account_id = ? AND forget_at > ?"
+        total = read_number(transaction, count, (account_id, now))
         return ListedTestPage(tuple(_listed(row, now) for row in rows), total)
 
     @read
@@ -338,10 +314,7 @@ class DeliverabilityStore(Store):
             "WHERE deliverability_test.id = ?",
             (test_id,),
         )
-        if row is None:
-            return None
-        transcript = tuple(json.loads(row.transcript))
-        return value_of(ReceivedMail, row, session=session_of(row), transcript=transcript)
+        return None if row is None else value_of(ReceivedMail, row, session=session_of(row))
 
     @read
     def find_message(
@@ -400,7 +373,7 @@ class DeliverabilityStore(Store):
             "RETURNING delivery_id",
             (test_id, account_id, now),
         )
-        delete_unreferenced(transaction, {row.delivery_id for row in gone} - {None})
+        delete_unreferenced(transaction, gone)
         return bool(gone)
 
     @write
@@ -412,7 +385,8 @@ class DeliverabilityStore(Store):
         """
         offset = transaction.clock_offset()
         shared_now = Instant(now + offset)
-        rows = transaction.rows(_WAITING, (shared_now, shared_now, limit))
+        until = lease.until + offset
+        rows = transaction.rows(_NEXT, (shared_now, shared_now, limit))
         claimed, given_up = [], []
         for row in rows:
             test_id, attempts = row.id, row.attempts
@@ -422,9 +396,7 @@ class DeliverabilityStore(Store):
                     transaction, test_id, State.PROCESSING, Trigger.ANALYSIS_FAILED, changes
                 ):
                     given_up.append(test_id)
-            elif transaction.execute(
-                _CLAIM, (lease.holder, lease.until + offset, test_id, shared_now)
-            ):
+            elif _LEASES.claim(transaction, test_id, lease.holder, until, shared_now):
                 claimed.append(test_id)
         tests = tuple(_read(transaction, test_id, now) for test_id in claimed)
         return Claimed(tests, tuple(given_up))
@@ -434,26 +406,12 @@ class DeliverabilityStore(Store):
         self, transaction: Transaction, lease: Lease, test_ids: Sequence[DeliverabilityTestId]
     ) -> frozenset[DeliverabilityTestId]:
         """Extend the leases of tests; return the tests that the holder still has."""
-        until = lease.until + transaction.clock_offset()
-        return frozenset(
-            test_id
-            for test_id in test_ids
-            if transaction.execute(
-                "UPDATE deliverability_test SET lease_until = ? "
-                "WHERE id = ? AND state = 'processing' AND lease_holder = ?",
-                (until, test_id, lease.holder),
-            )
-        )
+        return _LEASES.renew(transaction, lease, test_ids)
 
     @write
     def release(self, transaction: Transaction, holder: str, *, is_attempt: bool) -> None:
         """Release all tests of a holder; without ``is_attempt``, the attempts are not counted."""
-        transaction.execute(
-            "UPDATE deliverability_test "
-            "SET lease_holder = NULL, lease_until = NULL, attempts = attempts - ? "
-            "WHERE state = 'processing' AND lease_holder = ?",
-            (int(not is_attempt), holder),
-        )
+        _LEASES.release(transaction, holder, "" if is_attempt else ", attempts = attempts - 1")
 
     @write
     def complete(
@@ -503,11 +461,8 @@ class DeliverabilityStore(Store):
                 holder=holder,
             )
             return State.ERROR
-        transaction.execute(
-            "UPDATE deliverability_test SET failure = ?, lease_holder = NULL, lease_until = ? "
-            "WHERE id = ? AND lease_holder = ?",
-            (failure, retry_at + transaction.clock_offset(), test_id, holder),
-        )
+        until = retry_at + transaction.clock_offset()
+        _LEASES.give_back(transaction, test_id, holder, failure=failure, lease_until=until)
         return State.PROCESSING
 
     @write
@@ -576,11 +531,8 @@ class DeliverabilityStore(Store):
         """Delete at most ``limit`` old tests, and their mails without other references."""
         if not transaction.try_lock(EXPIRY_LOCK):
             return 0
-        gone = transaction.rows(
-            "DELETE FROM deliverability_test WHERE id IN ("
-            "SELECT id FROM deliverability_test WHERE forget_at <= ? ORDER BY forget_at LIMIT ?"
-            ") RETURNING delivery_id",
-            (now, limit),
-        )
-        delete_unreferenced(transaction, {row.delivery_id for row in gone} - {None})
+        oldest = "forget_at <= ? ORDER BY forget_at"
+        sql = delete_first("deliverability_test", "id", oldest, "delivery_id")
+        gone = transaction.rows(sql, (now, limit))
+        delete_unreferenced(transaction, gone)
         return len(gone)

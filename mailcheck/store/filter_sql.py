@@ -18,7 +18,8 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import SYSTEM_FLAGS
 from mailcheck.core.rights import TagLimit
-from mailcheck.ports.engine import Condition, Transaction, Value
+from mailcheck.ports.engine import Condition, Row, Transaction, Value
+from mailcheck.store.messages import FROM_CONTENT
 from mailcheck.store.transactions import escape_like
 
 # The first condition limits the range of positions to read, the second one decides. Positions and
@@ -104,6 +105,32 @@ def filter_sql(
         condition, asked = derived
         parts.append((f"({UNDERIVED} OR {condition})" if or_underived else condition, asked))
     return " AND ".join(part for part, _ in parts), [value for _, some in parts for value in some]
+
+
+Matching = tuple[AccountId, MessageFilter, Instant]
+"""An inbox, what is wanted of it, and the current time, which hides expired messages."""
+
+
+def select_matching(
+    transaction: Transaction,
+    columns: str,
+    matching: Matching,
+    rest: str = "",
+    more: Sequence[Value] = (),
+    *,
+    or_underived: bool = False,
+    with_hidden: bool = False,
+) -> list[Row]:
+    """Return columns of the matching messages; see `filter_sql`.
+
+    :param rest: further conditions, and the order.
+    :param more: the parameters of ``rest``.
+    """
+    condition, values = filter_sql(
+        transaction, *matching, or_underived=or_underived, with_hidden=with_hidden
+    )
+    sql = f"SELECT {columns} {FROM_CONTENT} WHERE {condition} {rest}"
+    return transaction.rows(sql, [*values, *more])
 
 
 def derived_sql(transaction: Transaction, wanted: MessageFilter) -> Condition | None:

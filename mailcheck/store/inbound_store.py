@@ -1,7 +1,6 @@
 """The store of mail into applications: routes, the queue of deliveries, and their attempts.
 
-A lease says which daemon delivers a mail. Times of leases, and the times at which attempts are due,
-use the clock that all daemons share, the database's.
+The times at which attempts are due use the clock that all daemons share, as those of leases do.
 """
 
 from __future__ import annotations
@@ -39,6 +38,7 @@ from mailcheck.ports.engine import Row, Transaction, Value
 from mailcheck.ports.workers import Lease
 from mailcheck.store.accounts.account_store import AccountNames
 from mailcheck.store.accounts.audit_store import write_entry
+from mailcheck.store.leases import LeasedRows
 from mailcheck.store.mail_delivery import delivery_row
 from mailcheck.store.messages import delete_unreferenced, lock_inboxes
 from mailcheck.store.routed_mails import add_deliveries, attempt_row, mail_row
@@ -147,26 +147,15 @@ _COUNT_ROUTES = """
     ) THEN 1 ELSE 0 END WHERE account_id = ?
 """
 
-_HAS_NO_LEASE = "(lease_until IS NULL OR lease_until <= ?)"
+_LEASES = LeasedRows("inbound_delivery", waiting="due_at IS NOT NULL", due="due_at")
 
-# The first delivery of each account comes first, then the second ones. Those in progress count.
-_WAITING = f"""
-    SELECT id FROM (
-        SELECT inbound_delivery.id, lease_until, due_at, ROW_NUMBER() OVER (
-            PARTITION BY inbound_delivery.account_id
-            ORDER BY CASE WHEN {_HAS_NO_LEASE} THEN 1 ELSE 0 END, due_at, inbound_delivery.id
-        ) AS turn
-        FROM inbound_delivery JOIN inbound_route ON inbound_route.id = route_id
-        JOIN account ON account.id = inbound_delivery.account_id
-        WHERE due_at <= ? AND (mail_id IS NULL OR is_confirmed = 1) AND disabled_at IS NULL
-    ) AS waiting WHERE {_HAS_NO_LEASE} AND turn <= {OF_ACCOUNT}
-    ORDER BY turn, due_at, id LIMIT ?
+_DUE = """
+    inbound_delivery JOIN inbound_route ON inbound_route.id = route_id
+    JOIN account ON account.id = inbound_delivery.account_id
+    WHERE due_at <= ? AND (mail_id IS NULL OR is_confirmed = 1) AND disabled_at IS NULL
 """
 
-_CLAIM = f"""
-    UPDATE inbound_delivery SET lease_holder = ?, lease_until = ?
-    WHERE id = ? AND due_at IS NOT NULL AND {_HAS_NO_LEASE}
-"""
+_NEXT = _LEASES.in_turns(_DUE, limit=f" AND turn <= {OF_ACCOUNT}")
 
 _JOB = f"""
     SELECT {_DELIVERY}, inbound_mail.size FROM inbound_delivery
@@ -543,11 +532,12 @@ class InboundStore(AccountNames):
         """Claim at most ``limit`` deliveries that are due. Accounts take turns."""
         offset = transaction.clock_offset()
         shared_now = Instant(now + offset)
-        found = transaction.rows(_WAITING, (shared_now, shared_now, shared_now, limit))
+        found = transaction.rows(_NEXT, (shared_now, shared_now, shared_now, limit))
+        until = lease.until + offset
         claimed = [
             row.id
             for row in found
-            if transaction.execute(_CLAIM, (lease.holder, lease.until + offset, row.id, shared_now))
+            if _LEASES.claim(transaction, row.id, lease.holder, until, shared_now)
         ]
         jobs = []
         for delivery_id in claimed:
@@ -567,24 +557,12 @@ class InboundStore(AccountNames):
         delivery_ids: Sequence[InboundDeliveryId],
     ) -> frozenset[InboundDeliveryId]:
         """Extend the leases of deliveries; return those that the holder still has."""
-        until = lease.until + transaction.clock_offset()
-        return frozenset(
-            delivery_id
-            for delivery_id in delivery_ids
-            if transaction.execute(
-                "UPDATE inbound_delivery SET lease_until = ? WHERE id = ? AND lease_holder = ?",
-                (until, delivery_id, lease.holder),
-            )
-        )
+        return _LEASES.renew(transaction, lease, delivery_ids)
 
     @write
     def release(self, transaction: Transaction, holder: str) -> None:
         """Release all deliveries of a holder."""
-        transaction.execute(
-            "UPDATE inbound_delivery SET lease_holder = NULL, lease_until = NULL "
-            "WHERE lease_holder = ?",
-            (holder,),
-        )
+        _LEASES.release(transaction, holder)
 
     @write
     def postpone(
@@ -595,11 +573,8 @@ class InboundStore(AccountNames):
         due_at: Instant,
     ) -> None:
         """Release a delivery that could not be attempted now."""
-        transaction.execute(
-            "UPDATE inbound_delivery SET due_at = ?, lease_holder = NULL, lease_until = NULL "
-            "WHERE id = ? AND lease_holder = ?",
-            (due_at + transaction.clock_offset(), delivery_id, holder),
-        )
+        shared_due = due_at + transaction.clock_offset()
+        _LEASES.give_back(transaction, delivery_id, holder, due_at=shared_due)
 
     @write
     def record(
@@ -766,5 +741,5 @@ def _may_add(
 def _delete_mails(transaction: Transaction, found: Sequence[Row]) -> int:
     for row in found:
         transaction.execute("DELETE FROM inbound_mail WHERE id = ?", (row.id,))
-    delete_unreferenced(transaction, {row.delivery_id for row in found})
+    delete_unreferenced(transaction, found)
     return len(found)

@@ -14,7 +14,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from mailcheck.core.accounts import Quota
+from mailcheck.core.accounts import InboxState
 from mailcheck.core.addresses import fold_tag
 from mailcheck.core.content import DERIVATION, Extracted, fold_text
 from mailcheck.core.cursors import START, Position
@@ -25,7 +25,6 @@ from mailcheck.core.memory.recent import LruCache
 from mailcheck.core.messages import TagCount
 from mailcheck.core.rights import TagLimit
 from mailcheck.ports.engine import Row, Transaction, Value
-from mailcheck.store.content_store import load_list
 from mailcheck.store.filter_sql import (
     UNDERIVED,
     allowed_sql,
@@ -42,10 +41,9 @@ from mailcheck.store.messages import (
     InboxOverview,
     MessagePage,
     NewestMessages,
-    read_inboxes,
     summary_of,
 )
-from mailcheck.store.transactions import columns_of, value_of
+from mailcheck.store.transactions import columns_of, read_number, value_of
 
 MAX_CACHED_MESSAGES = 500_000
 """Maximum cached messages of all inboxes together, about 100 bytes each; an LRU cache."""
@@ -153,47 +151,29 @@ def count_unread(
     condition, values = filter_sql(transaction, account_id, wanted, now)
     newest = f"SELECT message.is_read FROM message WHERE {condition} {_NEWEST}"
     query = f"SELECT COUNT(*) FROM ({newest}) AS newest WHERE is_read = 0"
-    return _number(transaction, query, *values, scan_limit, 0)
+    return read_number(transaction, query, [*values, scan_limit, 0])
 
 
 def read_overview(
-    transaction: Transaction, account_id: AccountId, now: Instant, tags: int, quota: Quota
-) -> InboxOverview:
-    """Return the overview of an inbox. The account exists, since keys are deleted with it."""
-    state = read_inboxes(transaction, [account_id], quota)[account_id]
-    expired = _expired_by_tag(transaction, account_id, now)
-    rows = transaction.rows(
-        "SELECT tag_key, tag, message_count, latest_at FROM inbox_tag WHERE account_id = ? "
-        "ORDER BY latest_at DESC, tag_key DESC LIMIT ?",
-        (account_id, tags),
-    )
-    counts = [
-        TagCount(row.tag, row.message_count - expired.get(row.tag_key, 0), row.latest_at)
-        for row in rows
-        if row.message_count > expired.get(row.tag_key, 0)
-    ]
-    state = replace(state, message_count=state.message_count - sum(expired.values()))
-    total = len(counts)
-    if len(rows) == tags:  # there may be more tags
-        total = _count_tags(transaction, account_id, expired)
-    return InboxOverview(state, tuple(counts), total)
-
-
-def read_limited_overview(
     transaction: Transaction,
-    account_id: AccountId,
+    state: InboxState,
     now: Instant,
     tags: int,
-    allowed: TagLimit,
-    quota: Quota,
+    allowed: TagLimit | None = None,
 ) -> InboxOverview:
-    """Return the overview of an inbox as a caller sees it that is limited to some tags."""
-    state = read_inboxes(transaction, [account_id], quota)[account_id]
+    """Return the overview of an inbox.
+
+    :param allowed: the tags to which the caller is limited: only these are counted.
+    """
+    account_id = state.account_id
     expired = _expired_by_tag(transaction, account_id, now)
-    ((condition, values),) = allowed_sql(allowed, "inbox_tag")
+    values: tuple[Value, ...] = (tags,)
+    condition, limit = "TRUE", "LIMIT ?"
+    if allowed is not None:  # all its tags are read, since their messages are counted
+        ((condition, values),), limit = allowed_sql(allowed, "inbox_tag"), ""
     rows = transaction.rows(
         "SELECT tag_key, tag, message_count, latest_at FROM inbox_tag "
-        f"WHERE account_id = ? AND {condition} ORDER BY latest_at DESC, tag_key DESC",
+        f"WHERE account_id = ? AND {condition} ORDER BY latest_at DESC, tag_key DESC {limit}",
         (account_id, *values),
     )
     counts = [
@@ -201,15 +181,18 @@ def read_limited_overview(
         for row in rows
         if row.message_count > expired.get(row.tag_key, 0)
     ]
-    state = replace(state, message_count=sum(count.message_count for count in counts))
-    return InboxOverview(state, tuple(counts[:tags]), len(counts))
+    total, messages = len(counts), sum(count.message_count for count in counts)
+    if allowed is None:
+        messages = state.message_count - sum(expired.values())
+        if len(rows) == tags:  # there may be more tags
+            total = _count_tags(transaction, account_id, expired)
+    return InboxOverview(replace(state, message_count=messages), tuple(counts[:tags]), total)
 
 
 def _extracted(row: Row) -> Extracted | None:
     if row.derivation is None or row.derivation < DERIVATION:
         return None
-    links, codes = load_list(row.links), load_list(row.codes)
-    return value_of(Extracted, row, links=links, codes=codes)
+    return value_of(Extracted, row)
 
 
 def _read_rows(transaction: Transaction, condition: str, values: Sequence[Value]) -> list[Row]:
@@ -266,14 +249,14 @@ def _count(
     if not is_counted_by_tag(wanted):
         condition, values = filter_sql(transaction, account_id, wanted, now)
         query = f"SELECT COUNT(*) FROM message WHERE {condition}"
-        return _number(transaction, query, *values)
+        return read_number(transaction, query, values)
     expired = _expired_by_tag(transaction, account_id, now)
     if wanted.tag is None:
         query = "SELECT message_count FROM inbox WHERE account_id = ?"
-        return _number(transaction, query, account_id) - sum(expired.values())
+        return read_number(transaction, query, (account_id,)) - sum(expired.values())
     key = fold_tag(wanted.tag)
     query = "SELECT message_count FROM inbox_tag WHERE account_id = ? AND tag_key = ?"
-    return _number(transaction, query, account_id, key) - expired.get(key, 0)
+    return read_number(transaction, query, (account_id, key)) - expired.get(key, 0)
 
 
 def _count_recipient(
@@ -281,19 +264,21 @@ def _count_recipient(
 ) -> int:
     """Count the messages to an address, by its index alone, without reading their expiry."""
     count, key = "SELECT COUNT(*) FROM message WHERE", recipient.casefold()
-    stored = _number(transaction, f"{count} account_id = ? AND recipient_key = ?", account_id, key)
+    of_recipient = f"{count} account_id = ? AND recipient_key = ?"
+    stored = read_number(transaction, of_recipient, (account_id, key))
     # Expired but not deleted yet: never more than a few rows.
     expired = f"{count} expires_at <= ? AND account_id || '' = ? AND recipient_key || '' = ?"
-    return stored - _number(transaction, expired, now, account_id, key)
+    return stored - read_number(transaction, expired, (now, account_id, key))
 
 
 def _count_tags(transaction: Transaction, account_id: AccountId, expired: dict[str, int]) -> int:
     count_gone = (
         "SELECT COUNT(*) FROM inbox_tag WHERE account_id = ? AND tag_key = ? AND message_count <= ?"
     )
-    counted = _number(transaction, "SELECT tag_count FROM inbox WHERE account_id = ?", account_id)
-    return counted - sum(
-        _number(transaction, count_gone, account_id, key, number) for key, number in expired.items()
+    of_inbox = "SELECT tag_count FROM inbox WHERE account_id = ?"
+    return read_number(transaction, of_inbox, (account_id,)) - sum(
+        read_number(transaction, count_gone, (account_id, key, number))
+        for key, number in expired.items()
     )
 
 
@@ -312,12 +297,7 @@ def _expired_by_tag(
 
 def _last_position(transaction: Transaction, account_id: AccountId) -> Position:
     query = "SELECT last_position FROM inbox WHERE account_id = ?"
-    return Position(_number(transaction, query, account_id))
-
-
-def _number(transaction: Transaction, query: str, *values: str | int | bytes | None) -> int:
-    row = transaction.row(query, values)
-    return 0 if row is None else int(row[0])
+    return Position(read_number(transaction, query, (account_id,)))
 
 
 class HeaderCache:

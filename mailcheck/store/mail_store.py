@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mailcheck.core.accounts import InboxState, Quota
 from mailcheck.core.addresses import fold_tag
-from mailcheck.core.cursors import START, Position
+from mailcheck.core.cursors import Position
 from mailcheck.core.faults import asks_for_fault
 from mailcheck.core.filters import ANY, MessageFilter
 from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
@@ -17,19 +17,17 @@ from mailcheck.core.messages import UNDO_TIME, Delivery, Refusal
 from mailcheck.core.rights import TagLimit
 from mailcheck.ports.engine import Engine, Row, Transaction, Value
 from mailcheck.store.content_store import read_content
-from mailcheck.store.filter_sql import filter_sql, recipient_sql
+from mailcheck.store.filter_sql import recipient_sql, select_matching
 from mailcheck.store.listing import (
     MIN_CACHED_MESSAGES,
     HeaderCache,
     count_unread,
-    read_limited_overview,
     read_newest,
     read_overview,
     read_page,
 )
 from mailcheck.store.mail_delivery import DeliverMails
 from mailcheck.store.messages import (
-    FROM_CONTENT,
     FROM_MESSAGE,
     SESSION_COLUMNS,
     SUMMARY_COLUMNS,
@@ -48,7 +46,15 @@ from mailcheck.store.messages import (
     session_of,
     summary_of,
 )
-from mailcheck.store.transactions import Store, frees_space, inbox_write, read, value_of, write
+from mailcheck.store.transactions import (
+    Store,
+    frees_space,
+    inbox_write,
+    read,
+    read_number,
+    read_values,
+    write,
+)
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
@@ -168,15 +174,17 @@ class MailStore(Store):
 
         Messages without derived content are included, since they may match.
         """
-        row = transaction.row("SELECT last_position FROM inbox WHERE account_id = ?", (account_id,))
-        last_position = START if row is None else Position(row.last_position)
+        sql = "SELECT last_position FROM inbox WHERE account_id = ?"
+        last_position = Position(read_number(transaction, sql, (account_id,)))
         if wanted.start >= last_position:
             return (), last_position
-        condition, values = filter_sql(transaction, account_id, wanted, now, or_underived=True)
-        rows = transaction.rows(
-            f"SELECT {_ROW_COLUMNS} {FROM_CONTENT} WHERE {condition} "
-            f"ORDER BY message.position LIMIT ?",
-            [*values, limit],
+        rows = select_matching(
+            transaction,
+            _ROW_COLUMNS,
+            (account_id, wanted, now),
+            "ORDER BY message.position LIMIT ?",
+            (limit,),
+            or_underived=True,
         )
         messages = tuple(map(_message_of, rows))
         if prefetch is not None:
@@ -246,11 +254,8 @@ class MailStore(Store):
 
         :param allowed: the tags to which the overview is limited.
         """
-        if allowed is not None:
-            return read_limited_overview(
-                transaction, account_id, now, tags, allowed, quota=self._quota
-            )
-        return read_overview(transaction, account_id, now, tags, self._quota)
+        state = read_inboxes(transaction, [account_id], self._quota)[account_id]
+        return read_overview(transaction, state, now, tags, allowed)
 
     @read
     def find_message(
@@ -350,12 +355,8 @@ class MailStore(Store):
         Return the number of messages that were not marked so before.
         """
         lock_inboxes(transaction, [account_id])
-        condition, values = filter_sql(transaction, account_id, wanted, now)
-        found = transaction.rows(
-            f"SELECT message.position {FROM_CONTENT} WHERE {condition} "
-            "AND message.is_read <> ? LIMIT ?",
-            [*values, is_read, limit],
-        )
+        of, changed = (account_id, wanted, now), "AND message.is_read <> ? LIMIT ?"
+        found = select_matching(transaction, "message.position", of, changed, (is_read, limit))
         if not found:
             return 0
         marks = ", ".join("?" * len(found))
@@ -477,15 +478,14 @@ class MailStore(Store):
         for part, some in recipient_sql(transaction, wanted, "refusal"):
             condition += f" AND {part}"
             values += some
-        return [
-            value_of(Refusal, row)
-            for row in transaction.rows(
-                "SELECT account_id, recipient, envelope_sender, client_ip, reason, refused_at, "
-                "tag, position, amount AS count FROM refusal "
-                f"WHERE {condition} ORDER BY position DESC LIMIT ?",
-                [*values, limit],
-            )
-        ]
+        return read_values(
+            transaction,
+            Refusal,
+            "SELECT account_id, recipient, envelope_sender, client_ip, reason, refused_at, "
+            "tag, position, amount AS count FROM refusal "
+            f"WHERE {condition} ORDER BY position DESC LIMIT ?",
+            [*values, limit],
+        )
 
 
 def _read_message(
@@ -588,8 +588,5 @@ def _matching(
     limit: int,
 ) -> Sequence[Row]:
     """Return id and account of at most ``limit`` matching messages."""
-    condition, values = filter_sql(transaction, account_id, wanted, now)
-    return transaction.rows(
-        f"SELECT message.id, message.account_id {FROM_CONTENT} WHERE {condition} LIMIT ?",
-        [*values, limit],
-    )
+    columns, of = "message.id, message.account_id", (account_id, wanted, now)
+    return select_matching(transaction, columns, of, "LIMIT ?", (limit,))

@@ -22,16 +22,15 @@ from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
 from mailcheck.core.instants import SECOND, Instant
 from mailcheck.core.messages import MessageSummary, keywords_in
 from mailcheck.ports.engine import Row, Transaction, Value
-from mailcheck.store.filter_sql import PRESENT, UNDERIVED, allowed_sql, filter_sql
+from mailcheck.store.filter_sql import PRESENT, UNDERIVED, Matching, allowed_sql, select_matching
 from mailcheck.store.messages import (
-    FROM_CONTENT,
     SUMMARY_COLUMNS,
     lock_inboxes,
     next_position,
     remove_messages,
     summary_of,
 )
-from mailcheck.store.transactions import Store, frees_space, inbox_write, read, write
+from mailcheck.store.transactions import Store, frees_space, inbox_write, read, value_of, write
 
 SEEN, DELETED = "\\Seen", "\\Deleted"
 
@@ -156,7 +155,14 @@ class MarkResult(Struct, frozen=True):
     has_changed: bool = False
 
 
-_filter_sql = partial(filter_sql, with_hidden=True)
+_select = partial(select_matching, with_hidden=True)
+
+_IN_ORDER = "ORDER BY message.position"
+
+_COUNTS = """
+    COUNT(*) AS message_count, COUNT(CASE WHEN message.is_read = 0 THEN 1 END) AS unseen_count,
+    CAST(COALESCE(SUM(message.size), 0) AS BIGINT) AS byte_count
+"""
 
 _MARK_COLUMNS = (
     "message.position, message.is_read, message.flags, "
@@ -181,11 +187,7 @@ class MailboxStore(Store):
     ) -> MailboxState:
         """Return the messages of a mailbox."""
         last_position, uid_validity = _inbox(transaction, account_id)
-        condition, values = _filter_sql(transaction, account_id, wanted, now)
-        rows = transaction.rows(
-            f"SELECT message.position {FROM_CONTENT} WHERE {condition} ORDER BY message.position",
-            values,
-        )
+        rows = _select(transaction, "message.position", (account_id, wanted, now), _IN_ORDER)
         return MailboxState(array("I", [row[0] for row in rows]), last_position, uid_validity)
 
     @read
@@ -194,19 +196,14 @@ class MailboxStore(Store):
     ) -> MailboxStatus:
         """Return the counts of a mailbox."""
         last_position, uid_validity = _inbox(transaction, account_id)
-        condition, values = _filter_sql(transaction, account_id, wanted, now)
-        ((messages, seen, size),) = transaction.rows(
-            "SELECT COUNT(*), COALESCE(SUM(message.is_read), 0), "
-            f"CAST(COALESCE(SUM(message.size), 0) AS BIGINT) {FROM_CONTENT} WHERE {condition}",
-            values,
-        )
-        deleted = _flagged(transaction, account_id, wanted, now, DELETED)
-        return MailboxStatus(
-            messages,
-            messages - int(seen),
-            len(deleted),
-            int(size),
-            last_position,
+        mailbox = (account_id, wanted, now)
+        (row,) = _select(transaction, _COUNTS, mailbox)
+        deleted = len(_flagged(transaction, mailbox, DELETED))
+        return value_of(
+            MailboxStatus,
+            row,
+            deleted_count=deleted,
+            last_position=last_position,
             uid_validity=uid_validity,
         )
 
@@ -221,20 +218,14 @@ class MailboxStore(Store):
     ) -> MailboxChanges:
         """Return what has changed in a mailbox after a position of its inbox."""
         last_position, _ = _inbox(transaction, account_id)
-        condition, values = _filter_sql(transaction, account_id, wanted, now)
-        ((count,),) = transaction.rows(f"SELECT COUNT(*) {FROM_CONTENT} WHERE {condition}", values)
+        mailbox = (account_id, wanted, now)
+        ((count,),) = _select(transaction, "COUNT(*)", mailbox)
         if last_position == after:
             return MailboxChanges((), (), count, last_position)
-        arrived = transaction.rows(
-            f"SELECT message.position {FROM_CONTENT} WHERE {condition} AND message.position > ? "
-            "ORDER BY message.position",
-            [*values, after],
-        )
-        marked = transaction.rows(
-            f"SELECT {_MARK_COLUMNS} {FROM_CONTENT} WHERE {condition} "
-            "AND message.mod_sequence > ? AND message.position <= ? ORDER BY message.position",
-            [*values, after, after],
-        )
+        newer = f"AND message.position > ? {_IN_ORDER}"
+        arrived = _select(transaction, "message.position", mailbox, newer, (after,))
+        since = f"AND message.mod_sequence > ? AND message.position <= ? {_IN_ORDER}"
+        marked = _select(transaction, _MARK_COLUMNS, mailbox, since, (after, after))
         return MailboxChanges(
             tuple(row.position for row in arrived),
             tuple(map(_marks_of, marked)),
@@ -271,15 +262,7 @@ class MailboxStore(Store):
             join="LEFT JOIN mail_structure ON mail_structure.delivery_id = message.delivery_id "
             f"AND mail_structure.derivation = {STRUCTURE_DERIVATION}",
         )
-        return [
-            (
-                _entry_of(row),
-                None
-                if row.envelope is None
-                else MailStructure(row.envelope, row.structure, row.sent_at),
-            )
-            for row in rows
-        ]
+        return [(_entry_of(row), _structure_of(row)) for row in rows]
 
     @read
     def marks(
@@ -290,11 +273,7 @@ class MailboxStore(Store):
         now: Instant,
     ) -> list[Marks]:
         """Return the marks of all messages of a mailbox, in order."""
-        condition, values = _filter_sql(transaction, account_id, wanted, now)
-        rows = transaction.rows(
-            f"SELECT {_MARK_COLUMNS} {FROM_CONTENT} WHERE {condition} ORDER BY message.position",
-            values,
-        )
+        rows = _select(transaction, _MARK_COLUMNS, (account_id, wanted, now), _IN_ORDER)
         return [_marks_of(row) for row in rows]
 
     @read
@@ -302,24 +281,20 @@ class MailboxStore(Store):
         self, transaction: Transaction, account_id: AccountId, wanted: MessageFilter, now: Instant
     ) -> Position | None:
         """Return the first unread message of a mailbox, or `None`."""
-        condition, values = _filter_sql(transaction, account_id, wanted, now)
-        row = transaction.row(
-            f"SELECT message.position {FROM_CONTENT} WHERE {condition} "
-            "AND message.is_read = 0 ORDER BY message.position LIMIT 1",
-            values,
-        )
-        return None if row is None else row.position
+        first = f"AND message.is_read = 0 {_IN_ORDER} LIMIT 1"
+        rows = _select(transaction, "message.position", (account_id, wanted, now), first)
+        return rows[0].position if rows else None
 
     @read
     def matches(
         self, transaction: Transaction, account_id: AccountId, wanted: MessageFilter, now: Instant
     ) -> tuple[frozenset[Position], tuple[MessageSummary, ...]]:
         """Return the positions of matching messages, and possible matches without content."""
-        condition, values = _filter_sql(transaction, account_id, wanted, now, or_underived=True)
-        rows = transaction.rows(
-            f"SELECT {SUMMARY_COLUMNS}, "
-            f"CASE WHEN {UNDERIVED} THEN 1 ELSE 0 END AS is_open {FROM_CONTENT} WHERE {condition}",
-            values,
+        rows = _select(
+            transaction,
+            f"{SUMMARY_COLUMNS}, CASE WHEN {UNDERIVED} THEN 1 ELSE 0 END AS is_open",
+            (account_id, wanted, now),
+            or_underived=True,
         )
         is_open = wanted.asks_content
         return (
@@ -356,7 +331,7 @@ class MailboxStore(Store):
         flag: str,
     ) -> list[Position]:
         """Return the messages of a mailbox with a flag other than the read mark, in order."""
-        return _flagged(transaction, account_id, wanted, now, flag)
+        return _flagged(transaction, (account_id, wanted, now), flag)
 
     @read
     def has_tag(self, transaction: Transaction, account_id: AccountId, tag: str) -> bool:
@@ -456,14 +431,8 @@ class MailboxStore(Store):
             "sent_at = excluded.sent_at, envelope = excluded.envelope, "
             "structure = excluded.structure",
             [
-                (
-                    delivery_id,
-                    structure.sent_at,
-                    structure.envelope,
-                    structure.structure,
-                    delivery_id,
-                )
-                for delivery_id, structure in structures
+                (delivery_id, known.sent_at, known.envelope, known.structure, delivery_id)
+                for delivery_id, known in structures
             ],
         )
 
@@ -528,19 +497,9 @@ def _at(
     )
 
 
-def _flagged(
-    transaction: Transaction,
-    account_id: AccountId,
-    wanted: MessageFilter,
-    now: Instant,
-    flag: str,
-) -> list[Position]:
-    condition, values = _filter_sql(transaction, account_id, wanted, now)
-    rows = transaction.rows(
-        f"SELECT message.position, message.flags {FROM_CONTENT} WHERE {condition} "
-        "AND message.mod_sequence IS NOT NULL AND message.flags <> '' ORDER BY message.position",
-        values,
-    )
+def _flagged(transaction: Transaction, mailbox: Matching, flag: str) -> list[Position]:
+    marked = f"AND message.mod_sequence IS NOT NULL AND message.flags <> '' {_IN_ORDER}"
+    rows = _select(transaction, "message.position, message.flags", mailbox, marked)
     return [row.position for row in rows if flag in row.flags.split()]
 
 
@@ -559,6 +518,12 @@ def _entry_of(row: Row) -> MailEntry:
         received_at=row.received_at,
         added_octets=row.added_octets,
     )
+
+
+def _structure_of(row: Row) -> MailStructure | None:
+    if row.envelope is None:
+        return None
+    return MailStructure(row.envelope, row.structure, row.sent_at)
 
 
 def _after(before: frozenset[str], marking: Marking, flags: frozenset[str]) -> frozenset[str]:

@@ -14,11 +14,10 @@ from mailcheck.core.identifiers import AccountId, DeliveryId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import MessageSummary
 from mailcheck.ports.engine import Transaction
-from mailcheck.store.filter_sql import UNDERIVED, allowed_sql, filter_sql
+from mailcheck.store.filter_sql import UNDERIVED, allowed_sql, select_matching
 from mailcheck.store.listing import read_page
 from mailcheck.store.mail_store import read_rows, with_contents
 from mailcheck.store.messages import (
-    FROM_CONTENT,
     SUMMARY_COLUMNS,
     MessageRow,
     Prefetch,
@@ -99,11 +98,13 @@ class MailsStore(Store):
         limit: int,
     ) -> tuple[MessageSummary, ...]:
         """Return possible matches whose content is not derived yet, newest first."""
-        condition, values = filter_sql(transaction, account_id, wanted, now, or_underived=True)
-        rows = transaction.rows(
-            f"SELECT {SUMMARY_COLUMNS} {FROM_CONTENT} WHERE {condition} AND {UNDERIVED} "
-            "ORDER BY message.position DESC LIMIT ?",
-            [*values, limit],
+        rows = select_matching(
+            transaction,
+            SUMMARY_COLUMNS,
+            (account_id, wanted, now),
+            f"AND {UNDERIVED} ORDER BY message.position DESC LIMIT ?",
+            (limit,),
+            or_underived=True,
         )
         return tuple(map(summary_of, rows))
 
@@ -112,25 +113,17 @@ class MailsStore(Store):
         self, transaction: Transaction, account_id: AccountId, wanted: MessageFilter, now: Instant
     ) -> tuple[DeliveryId, ...]:
         """Return the ids of all matching mails."""
-        condition, values = filter_sql(transaction, account_id, wanted, now)
-        rows = transaction.rows(
-            f"SELECT message.delivery_id {FROM_CONTENT} WHERE {condition} "
-            "ORDER BY message.position",
-            values,
-        )
+        of = (account_id, wanted, now)
+        rows = select_matching(transaction, "message.delivery_id", of, "ORDER BY message.position")
         return tuple(row.delivery_id for row in rows)
 
 
 def _count(
     transaction: Transaction, account_id: AccountId, wanted: MessageFilter, now: Instant
 ) -> MailCount:
-    condition, values = filter_sql(transaction, account_id, wanted, now)
-    counted = transaction.rows(
-        f"SELECT COUNT(*) AS total, COUNT(CASE WHEN message.is_read = 0 THEN 1 END) AS unread "
-        f"{FROM_CONTENT} WHERE {condition}",
-        values,
-    )
-    return MailCount(counted[0].total, counted[0].unread)
+    counts = "COUNT(*) AS total, COUNT(CASE WHEN message.is_read = 0 THEN 1 END) AS unread"
+    (row,) = select_matching(transaction, counts, (account_id, wanted, now))
+    return value_of(MailCount, row)
 
 
 def _messages_of(

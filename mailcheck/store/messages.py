@@ -21,6 +21,7 @@ from mailcheck.ports.engine import Row, Transaction, Value
 from mailcheck.store.transactions import (
     Store,
     columns_of,
+    delete_first,
     frees_space,
     inbox_write,
     read,
@@ -268,7 +269,7 @@ def remove_messages(transaction: Transaction, found: Iterable[Row]) -> int:
     lock_inboxes(transaction, {row.account_id for row in rows})
     gone = transaction.rows_over(_REMOVE, [(row.id,) for row in rows])
     _shrink_inboxes(transaction, gone, _shrink_tags(transaction, gone))
-    delete_unreferenced(transaction, {row.delivery_id for row in gone})
+    delete_unreferenced(transaction, gone)
     return len(gone)
 
 
@@ -311,13 +312,15 @@ def _shrink_tags(transaction: Transaction, gone: Sequence[Row]) -> Counter[str]:
     return Counter(account for account, _ in empty)
 
 
-def delete_unreferenced(transaction: Transaction, deliveries: Iterable[str]) -> None:
-    """Delete deliveries that no message, test, report or inbound mail refers to.
+def delete_unreferenced(transaction: Transaction, gone: Iterable[Row]) -> None:
+    """Delete deliveries that no message, test, report or inbound mail refers to any more.
+
+    :param gone: rows with the ``delivery_id`` that they referred to, or `None`.
 
     They are locked first: of two writers that delete the last two messages of a delivery, the
     second sees the result of the first.
     """
-    ids = [(delivery,) for delivery in deliveries]
+    ids = [(delivery,) for delivery in {row.delivery_id for row in gone} - {None}]
     transaction.locked_rows_over(_DELIVERIES, ids, "delivery")
     transaction.execute_over(_DROP_UNSHARED, ids)
 
@@ -448,11 +451,10 @@ class ExpiryStore(Store):
         """
         if not transaction.try_lock(EXPIRY_LOCK):
             return 0
-        return transaction.execute(
-            "DELETE FROM refusal WHERE (account_id, refused_at) IN (SELECT account_id, refused_at "
-            "FROM refusal WHERE refused_at < ? ORDER BY refused_at LIMIT ?)",
-            (before, limit),
+        sql = delete_first(
+            "refusal", "account_id, refused_at", "refused_at < ? ORDER BY refused_at"
         )
+        return transaction.execute(sql, (before, limit))
 
     def reclaim_space(self) -> Deferred[None]:
         """Return freed space to the disk, if the engine can."""

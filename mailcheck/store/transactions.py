@@ -8,12 +8,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache, update_wrapper, wraps
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Self,
+    TypeVar,
+    get_type_hints,
+    overload,
+)
 
 from msgspec import Struct, convert, to_builtins
 from msgspec.inspect import CollectionType, DictType, StructType, TupleType, UnionType, type_info
 from msgspec.json import Decoder
-from msgspec.structs import fields
 
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import AccountId
@@ -60,7 +69,7 @@ def _json_fields(kind: type[Any]) -> dict[str, Any]:
         with _INSPECTING:
             Decoder(kind)
             _JSON_FIELDS[kind] = {
-                field.name: field.type for field in fields(kind) if _is_in_json(field.type)
+                name: of for name, of in get_type_hints(kind).items() if _is_in_json(of)
             }
     return _JSON_FIELDS[kind]
 
@@ -143,6 +152,18 @@ def insert(transaction: Transaction, table: str, rows: Sequence[Mapping[str, Val
     if rows:
         columns = ", ".join(rows[0])
         transaction.insert(f"{table} ({columns})", [tuple(row.values()) for row in rows])
+
+
+def delete_first(table: str, key: str, which: str, returning: str = "") -> str:
+    """Return a statement that deletes some rows. Its last parameter is their maximum number.
+
+    :param key: the columns that identify a row.
+    :param which: the condition for the rows, and their order if it matters.
+    :param returning: the columns of the deleted rows to return.
+    """
+    some = f"SELECT {key} FROM {table} WHERE {which} LIMIT ?"
+    result = f" RETURNING {returning}" if returning else ""
+    return f"DELETE FROM {table} WHERE ({key}) IN ({some}){result}"
 
 
 def values_of(rows: Sequence[Sequence[Value]]) -> str:

@@ -14,7 +14,7 @@ from mailcheck.ports.engine import Transaction
 from mailcheck.store.accounts.account_store import ACCOUNTS_LOCK
 from mailcheck.store.accounts.audit_store import write_entry
 from mailcheck.store.messages import delete_unreferenced, remove_messages
-from mailcheck.store.transactions import Store, frees_space, inbox_write, read, write
+from mailcheck.store.transactions import Store, frees_space, inbox_write, read, read_value, write
 
 
 class Holdings(Struct, frozen=True):
@@ -64,10 +64,7 @@ class AccountRemoval(Store):
     @read
     def holdings(self, transaction: Transaction, account_id: AccountId) -> Holdings | None:
         """Count what an account holds; return `None` if there is no such account."""
-        row = transaction.row(_COUNTS, (account_id,))
-        if row is None:
-            return None
-        return Holdings(**{field.name: getattr(row, field.name) for field in fields(Holdings)})
+        return read_value(transaction, Holdings, _COUNTS, (account_id,))
 
     @read
     def projects_without(self, transaction: Transaction, account_id: AccountId) -> list[str]:
@@ -104,7 +101,7 @@ class AccountRemoval(Store):
         if not transaction.execute("DELETE FROM account WHERE id = ?", (account_id,)):
             return False
         # Foreign keys delete the other rows. Mails may belong to other accounts, too.
-        delete_unreferenced(transaction, {row.delivery_id for row in found} - {None})
+        delete_unreferenced(transaction, found)
         write_entry(transaction, entry)
         return True
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from mailcheck.core.accounts import (
     Access,
@@ -31,13 +31,16 @@ from mailcheck.core.identifiers import AccountId, KeyId
 from mailcheck.core.instants import Instant
 from mailcheck.core.projects import Membership, Role
 from mailcheck.ports.engine import Transaction, Value
-from mailcheck.store.accounts.audit_store import write_entry
+from mailcheck.store.accounts.audit_store import write_entry, write_entry_if
 from mailcheck.store.transactions import (
     Store,
     columns_of,
     frees_space,
     insert,
     read,
+    read_value,
+    read_values,
+    row_of,
     value_of,
     write,
 )
@@ -192,14 +195,11 @@ def insert_account(transaction: Transaction, account: Account) -> AccountNameTak
         return taken
     if account.is_operator:
         transaction.execute(_WITHOUT_OPERATOR)
-    flags = {"is_operator": int(account.is_operator), "is_project": int(account.is_project)}
-    row = asdict(account) | flags
-    mailbox_name = row.pop("mailbox_name")
-    insert(transaction, "account", [row])
+    insert(transaction, "account", [row_of(account, "mailbox_name")])
     transaction.execute(
         "INSERT INTO inbox (account_id, mailbox_name, last_position, message_count, byte_count) "
         "VALUES (?, ?, 0, 0, 0)",
-        (account.id, mailbox_name),
+        (account.id, account.mailbox_name),
     )
     return None
 
@@ -222,39 +222,34 @@ def rename_account(
 def disable_account(transaction: Transaction, account_id: AccountId, entry: AuditEntry) -> bool:
     """Disable an account as `AccountStore.disable` does, in the transaction of a larger change."""
     transaction.execute("DELETE FROM dashboard_session WHERE account_id = ?", (account_id,))
-    if not transaction.execute(
-        "UPDATE account SET disabled_at = ? WHERE id = ? AND disabled_at IS NULL",
-        (entry.happened_at, account_id),
-    ):
-        return False
-    write_entry(transaction, entry)
-    return True
+    sql = "UPDATE account SET disabled_at = ? WHERE id = ? AND disabled_at IS NULL"
+    changed = transaction.execute(sql, (entry.happened_at, account_id))
+    return write_entry_if(transaction, entry, changed)
 
 
 def enable_account(transaction: Transaction, account_id: AccountId, entry: AuditEntry) -> bool:
     """Enable an account as `AccountStore.enable` does, in the transaction of a larger change."""
-    if not transaction.execute(
-        "UPDATE account SET disabled_at = NULL WHERE id = ? AND disabled_at IS NOT NULL",
-        (account_id,),
-    ):
-        return False
-    write_entry(transaction, entry)
-    return True
+    sql = "UPDATE account SET disabled_at = NULL WHERE id = ? AND disabled_at IS NOT NULL"
+    return write_entry_if(transaction, entry, transaction.execute(sql, (account_id,)))
 
 
-_ACCOUNT = f"SELECT {ACCOUNT_COLUMNS} FROM {ACCOUNT_TABLES}"
+ACCOUNTS = f"SELECT {ACCOUNT_COLUMNS} FROM {ACCOUNT_TABLES}"
+"""Selects the columns of `Account`."""
 
 FIRST_ACCOUNT = ""
 """Stands for the first account among the names in the configuration."""
 
 
 def _bound_to(transaction: Transaction, name: str) -> Account | None:
-    row = transaction.row(
-        f"{_ACCOUNT} JOIN configured_account ON configured_account.account_id = account.id "
-        "WHERE configured_account.name = ?",
-        (name,),
+    sql = (
+        f"{ACCOUNTS} JOIN configured_account ON configured_account.account_id = account.id "
+        "WHERE configured_account.name = ?"
     )
-    return None if row is None else value_of(Account, row)
+    return read_value(transaction, Account, sql, (name,))
+
+
+def _find_named(transaction: Transaction, name: str) -> Account | None:
+    return read_value(transaction, Account, f"{ACCOUNTS} WHERE account.name = ?", (name,))
 
 
 def _bind(transaction: Transaction, name: str, account_id: AccountId) -> None:
@@ -320,15 +315,11 @@ _ACCESS = f"""
 
 
 def _access_of(transaction: Transaction, account_id: AccountId, now: Instant) -> PersonalAccess:
-    row = transaction.row(
-        _ACCESS,
-        (
-            *(account_id, now, now, account_id, account_id),
-            *(now, account_id, now, account_id, account_id),
-        ),
+    person = (account_id, account_id)
+    (row,) = transaction.rows(
+        _ACCESS, (account_id, now, now, *person, now, account_id, now, *person)
     )
-    assert row is not None
-    return PersonalAccess(row.sessions, row.programs, row.keys, row.shared_keys)
+    return value_of(PersonalAccess, row)
 
 
 class AccountNames(Store):
@@ -376,39 +367,33 @@ class AccountStore(Store):
         known = _bound_to(transaction, name)
         if known is not None:
             return known
-        row = transaction.row(f"{_ACCOUNT} WHERE account.name = ?", (name,))
-        if row is None:
-            return None
-        _bind(transaction, name, row.id)
-        return value_of(Account, row)
+        found = _find_named(transaction, name)
+        if found is not None:
+            _bind(transaction, name, found.id)
+        return found
 
     @read
     def find_account(self, transaction: Transaction, name: str) -> Account | None:
         """Return an account by its name, or `None`."""
-        row = transaction.row(f"{_ACCOUNT} WHERE account.name = ?", (name,))
-        return None if row is None else value_of(Account, row)
+        return _find_named(transaction, name)
 
     @read
     def get_account(self, transaction: Transaction, account_id: str) -> Account | None:
         """Return an account by its id, or `None`."""
-        row = transaction.row(f"{_ACCOUNT} WHERE account.id = ?", (account_id,))
-        return None if row is None else value_of(Account, row)
+        sql = f"{ACCOUNTS} WHERE account.id = ?"
+        return read_value(transaction, Account, sql, (account_id,))
 
     @read
     def list_accounts(self, transaction: Transaction) -> list[Account]:
         """Return all accounts, oldest first."""
-        return [
-            value_of(Account, row)
-            for row in transaction.rows(f"{_ACCOUNT} ORDER BY account.created_at, account.id")
-        ]
+        sql = f"{ACCOUNTS} ORDER BY account.created_at, account.id"
+        return read_values(transaction, Account, sql)
 
     @read
     def list_uses(self, transaction: Transaction) -> list[AccountUse]:
         """Return all accounts with the size of their inboxes and their last activity."""
         return [
-            AccountUse(
-                value_of(Account, row), row.message_count, row.byte_count, row.last_active_at
-            )
+            value_of(AccountUse, row, account=value_of(Account, row))
             for row in transaction.rows(_USES)
         ]
 
@@ -485,7 +470,7 @@ class AccountStore(Store):
         self, transaction: Transaction, key: ApiKey, digest: bytes, entry: AuditEntry
     ) -> None:
         """Add an API key by its digest, unless the digest exists."""
-        values: dict[str, Value] = asdict(key) | {"digest": digest}
+        values = row_of(key, digest=digest)
         if transaction.execute(
             f"INSERT INTO api_key ({', '.join(values)}) VALUES ({', '.join('?' * len(values))}) "
             "ON CONFLICT (digest) DO NOTHING",
@@ -496,11 +481,8 @@ class AccountStore(Store):
     @read
     def find_key(self, transaction: Transaction, digest: bytes) -> ApiKey | None:
         """Return a key by the digest of its secret, even if it is revoked, or `None`."""
-        row = transaction.row(
-            f"SELECT {KEY_COLUMNS} FROM api_key WHERE digest = ?",
-            (digest,),
-        )
-        return None if row is None else value_of(ApiKey, row)
+        sql = f"SELECT {KEY_COLUMNS} FROM api_key WHERE digest = ?"
+        return read_value(transaction, ApiKey, sql, (digest,))
 
     @read
     def find_caller(self, transaction: Transaction, digest: bytes) -> KnownKey | None:
@@ -518,8 +500,8 @@ class AccountStore(Store):
     @read
     def get_key(self, transaction: Transaction, key_id: KeyId) -> ApiKey | None:
         """Return a key by its id, even if it is revoked, or `None`."""
-        row = transaction.row(f"SELECT {KEY_COLUMNS} FROM api_key WHERE id = ?", (key_id,))
-        return None if row is None else value_of(ApiKey, row)
+        sql = f"SELECT {KEY_COLUMNS} FROM api_key WHERE id = ?"
+        return read_value(transaction, ApiKey, sql, (key_id,))
 
     @read
     def makers_of(
@@ -545,28 +527,24 @@ class AccountStore(Store):
 
         Return `None` if there is no valid key with this id. It never expires later than before.
         """
-        row = transaction.row(
+        older = read_value(
+            transaction,
+            ApiKey,
             "UPDATE api_key SET expires_at = CASE WHEN expires_at < ? THEN expires_at ELSE ? END "
             "WHERE id = ? AND revoked_at IS NULL AND client_id IS NULL "
             f"AND (expires_at IS NULL OR expires_at > ?) RETURNING {KEY_COLUMNS}",
             (until, until, key_id, entry.happened_at),
         )
-        if row is None:
-            return None
-        insert(transaction, "api_key", [asdict(following) | {"digest": digest}])
-        write_entry(transaction, entry)
-        return value_of(ApiKey, row)
+        if older is not None:
+            insert(transaction, "api_key", [row_of(following, digest=digest)])
+            write_entry(transaction, entry)
+        return older
 
     @read
     def list_keys(self, transaction: Transaction, account_id: AccountId) -> list[ApiKey]:
         """Return the keys of an account, oldest first."""
-        return [
-            value_of(ApiKey, row)
-            for row in transaction.rows(
-                f"SELECT {KEY_COLUMNS} FROM api_key WHERE account_id = ? ORDER BY created_at, id",
-                (account_id,),
-            )
-        ]
+        sql = f"SELECT {KEY_COLUMNS} FROM api_key WHERE account_id = ? ORDER BY created_at, id"
+        return read_values(transaction, ApiKey, sql, (account_id,))
 
     @write
     def revoke_key(
@@ -659,12 +637,11 @@ class AccountStore(Store):
 
 def revoke(transaction: Transaction, key_id: KeyId, now: Instant) -> ApiKey | None:
     """Revoke a key or a grant and return it; return `None` if it is not valid."""
-    row = transaction.row(
+    sql = (
         "UPDATE api_key SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL "
-        f"RETURNING {KEY_COLUMNS}",
-        (now, key_id),
+        f"RETURNING {KEY_COLUMNS}"
     )
-    return None if row is None else value_of(ApiKey, row)
+    return read_value(transaction, ApiKey, sql, (now, key_id))
 
 
 def _note_key(transaction: Transaction, entry: AuditEntry, key: ApiKey) -> None:
@@ -772,13 +749,11 @@ class PasswordStore(Store):
         entry: AuditEntry,
     ) -> bool:
         """Set the password of an account without one; return false if it has one."""
-        if not transaction.execute(
+        changed = transaction.execute(
             f"{INTO_PASSWORD} ON CONFLICT (account_id) DO NOTHING",
             (account_id, password_hash, entry.happened_at),
-        ):
-            return False
-        write_entry(transaction, entry)
-        return True
+        )
+        return write_entry_if(transaction, entry, changed)
 
     @write
     def renew_hash(
@@ -947,18 +922,8 @@ class SessionStore(Store):
         entry: AuditEntry,
     ) -> bool:
         """End a session of an account by its id (`session_id`); return false if there is none."""
-        digests = [
-            row.digest
-            for row in transaction.rows(
-                "SELECT digest FROM dashboard_session WHERE account_id = ?", (account_id,)
-            )
-            if session_id(row.digest) == listed_id
-        ]
-        for digest in digests:
-            transaction.execute("DELETE FROM dashboard_session WHERE digest = ?", (digest,))
-        if digests:
-            write_entry(transaction, entry)
-        return bool(digests)
+        ended = delete_listed(transaction, "dashboard_session", "account_id", account_id, listed_id)
+        return write_entry_if(transaction, entry, ended)
 
 
 def memberships_of(transaction: Transaction, account_id: AccountId) -> list[Membership]:
@@ -969,7 +934,20 @@ def memberships_of(transaction: Transaction, account_id: AccountId) -> list[Memb
         "WHERE member.account_id = ? ORDER BY account.name",
         (account_id,),
     )
-    return [Membership(value_of(Account, row), Role(row.role)) for row in rows]
+    return [value_of(Membership, row, project=value_of(Account, row)) for row in rows]
+
+
+def delete_listed(
+    transaction: Transaction, table: str, owner: str, account_id: AccountId, listed_id: str
+) -> int:
+    """Delete the rows of an account whose digests have an id in lists; return their number.
+
+    :param owner: the column of the account.
+    """
+    rows = transaction.rows(f"SELECT digest FROM {table} WHERE {owner} = ?", (account_id,))
+    digests = [(row.digest,) for row in rows if session_id(row.digest) == listed_id]
+    transaction.execute_many(f"DELETE FROM {table} WHERE digest = ?", digests)
+    return len(digests)
 
 
 def session_id(digest: bytes) -> str:

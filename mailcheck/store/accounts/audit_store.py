@@ -1,7 +1,5 @@
 """The store of the audit log."""
 
-from msgspec.structs import asdict
-
 from mailcheck.core.audit import AuditEntry, AuditFilter
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
@@ -9,10 +7,13 @@ from mailcheck.ports.engine import Transaction, Value
 from mailcheck.store.transactions import (
     Store,
     columns_of,
+    delete_first,
     frees_space,
     insert,
     read,
-    value_of,
+    read_number,
+    read_values,
+    row_of,
     write,
 )
 
@@ -35,7 +36,14 @@ def write_entry(transaction: Transaction, entry: AuditEntry) -> None:
     )
     assert numbered is not None
     position = {"position": numbered.last}
-    insert(transaction, "audit_entry", [asdict(entry) | account | position])
+    insert(transaction, "audit_entry", [row_of(entry) | account | position])
+
+
+def write_entry_if(transaction: Transaction, entry: AuditEntry, changed: int) -> bool:
+    """Add the entry of a change that has changed any rows; return whether it has."""
+    if changed:
+        write_entry(transaction, entry)
+    return bool(changed)
 
 
 def _conditions(wanted: AuditFilter) -> tuple[str, tuple[Value, ...]]:
@@ -61,11 +69,12 @@ class AuditStore(Store):
         :param before: only entries with a lower position; zero is no limit.
         """
         conditions, values = _conditions(wanted)
-        rows = transaction.rows(
+        return read_values(
+            transaction,
+            AuditEntry,
             f"{_ENTRIES} WHERE (? = 0 OR position < ?){conditions} ORDER BY position DESC LIMIT ?",
             (before, before, *values, limit),
         )
-        return [value_of(AuditEntry, row) for row in rows]
 
     @read
     def after(
@@ -73,27 +82,22 @@ class AuditStore(Store):
     ) -> list[AuditEntry]:
         """Return entries with a higher position, oldest first."""
         conditions, values = _conditions(wanted)
-        rows = transaction.rows(
-            f"{_ENTRIES} WHERE position > ?{conditions} ORDER BY position LIMIT ?",
-            (position, *values, limit),
-        )
-        return [value_of(AuditEntry, row) for row in rows]
+        sql = f"{_ENTRIES} WHERE position > ?{conditions} ORDER BY position LIMIT ?"
+        return read_values(transaction, AuditEntry, sql, (position, *values, limit))
 
     @read
     def last_position(self, transaction: Transaction) -> int:
         """Return the position of the last entry, or zero."""
-        row = transaction.row("SELECT last FROM audit_position")
-        return 0 if row is None else row.last
+        return read_number(transaction, "SELECT last FROM audit_position")
 
     @read
     def unjournaled(self, transaction: Transaction, limit: int) -> list[AuditEntry]:
         """Return the oldest entries that were not written to the journal yet."""
-        rows = transaction.rows(
+        sql = (
             f"{_ENTRIES} WHERE position > (SELECT journaled FROM audit_position) "
-            "ORDER BY position LIMIT ?",
-            (limit,),
+            "ORDER BY position LIMIT ?"
         )
-        return [value_of(AuditEntry, row) for row in rows]
+        return read_values(transaction, AuditEntry, sql, (limit,))
 
     @write
     def note_journaled(self, transaction: Transaction, position: int) -> None:
@@ -121,18 +125,13 @@ class AuditStore(Store):
         self, transaction: Transaction, account_id: AccountId | None, limit: int
     ) -> int:
         """Delete the oldest entries about an account, at most ``limit``; return their number."""
-        return transaction.execute(
-            "DELETE FROM audit_entry WHERE id IN (SELECT id FROM audit_entry "
-            "WHERE COALESCE(account_id, '') = ? ORDER BY position LIMIT ?)",
-            (account_id or "", limit),
-        )
+        of_account = "COALESCE(account_id, '') = ? ORDER BY position"
+        sql = delete_first("audit_entry", "id", of_account)
+        return transaction.execute(sql, (account_id or "", limit))
 
     @frees_space
     @write
     def forget(self, transaction: Transaction, before: Instant, limit: int) -> int:
         """Delete at most ``limit`` entries from before a moment; return their number."""
-        return transaction.execute(
-            "DELETE FROM audit_entry WHERE id IN ("
-            "SELECT id FROM audit_entry WHERE happened_at < ? ORDER BY happened_at LIMIT ?)",
-            (before, limit),
-        )
+        sql = delete_first("audit_entry", "id", "happened_at < ? ORDER BY happened_at")
+        return transaction.execute(sql, (before, limit))

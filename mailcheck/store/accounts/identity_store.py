@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from msgspec.structs import asdict
-
 from mailcheck.core.accounts import Account
 from mailcheck.core.audit import AuditEntry
 from mailcheck.core.errors import AccountNameTaken, IdentityTaken
@@ -14,11 +12,22 @@ from mailcheck.ports.engine import Transaction, Value
 from mailcheck.store.accounts.account_store import (
     ACCOUNT_COLUMNS,
     ACCOUNT_TABLES,
+    ACCOUNTS,
     ACCOUNTS_LOCK,
     insert_account,
 )
-from mailcheck.store.accounts.audit_store import write_entry
-from mailcheck.store.transactions import Store, columns_of, insert, read, value_of, write
+from mailcheck.store.accounts.audit_store import write_entry, write_entry_if
+from mailcheck.store.transactions import (
+    Store,
+    columns_of,
+    insert,
+    read,
+    read_value,
+    read_values,
+    row_of,
+    value_of,
+    write,
+)
 
 _IDENTITY = columns_of(LinkedIdentity, "linked_identity")
 
@@ -50,7 +59,7 @@ class IdentityStore(Store):
         taken = insert_account(transaction, account)
         if taken is not None:
             return taken
-        insert(transaction, "linked_identity", [asdict(identity)])
+        insert(transaction, "linked_identity", [row_of(identity)])
         write_entry(transaction, entry)
         return KnownPerson(account, is_new=True)
 
@@ -70,7 +79,7 @@ class IdentityStore(Store):
             "DELETE FROM linked_identity WHERE account_id = ? AND issuer = ?",
             (identity.account_id, identity.issuer),
         )
-        insert(transaction, "linked_identity", [asdict(identity)])
+        insert(transaction, "linked_identity", [row_of(identity)])
         write_entry(transaction, entry)
         return None
 
@@ -98,23 +107,16 @@ class IdentityStore(Store):
     @write
     def unlink(self, transaction: Transaction, account_id: AccountId, entry: AuditEntry) -> bool:
         """Remove all identities of an account; return false if it has none."""
-        if not transaction.execute(
-            "DELETE FROM linked_identity WHERE account_id = ?", (account_id,)
-        ):
-            return False
-        write_entry(transaction, entry)
-        return True
+        sql = "DELETE FROM linked_identity WHERE account_id = ?"
+        return write_entry_if(transaction, entry, transaction.execute(sql, (account_id,)))
 
     @read
     def identities_of(
         self, transaction: Transaction, account_id: AccountId
     ) -> list[LinkedIdentity]:
         """Return the identities of an account."""
-        rows = transaction.rows(
-            f"SELECT {_IDENTITY} FROM linked_identity WHERE account_id = ? ORDER BY issuer",
-            (account_id,),
-        )
-        return [value_of(LinkedIdentity, row) for row in rows]
+        sql = f"SELECT {_IDENTITY} FROM linked_identity WHERE account_id = ? ORDER BY issuer"
+        return read_values(transaction, LinkedIdentity, sql, (account_id,))
 
     @write
     def add_link(
@@ -138,21 +140,20 @@ class IdentityStore(Store):
     @write
     def use_link(self, transaction: Transaction, digest: bytes, now: Instant) -> Account | None:
         """Use up a sign-in link. Return its account, or `None` if the link is not valid."""
-        row = transaction.row(
-            f"SELECT {ACCOUNT_COLUMNS} FROM {ACCOUNT_TABLES} "
-            "JOIN sign_in_link ON sign_in_link.account_id = account.id "
+        account = read_value(
+            transaction,
+            Account,
+            f"{ACCOUNTS} JOIN sign_in_link ON sign_in_link.account_id = account.id "
             "WHERE sign_in_link.digest = ? AND sign_in_link.expires_at > ?",
             (digest, now),
         )
         gone = transaction.execute("DELETE FROM sign_in_link WHERE digest = ?", (digest,))
-        return value_of(Account, row) if row is not None and gone else None
+        return account if gone else None
 
 
 def _find_account(transaction: Transaction, issuer: str, subject: str) -> Account | None:
-    row = transaction.row(
-        f"SELECT {ACCOUNT_COLUMNS} FROM {ACCOUNT_TABLES} "
-        "JOIN linked_identity ON linked_identity.account_id = account.id "
-        "WHERE linked_identity.issuer = ? AND linked_identity.subject = ?",
-        (issuer, subject),
+    sql = (
+        f"{ACCOUNTS} JOIN linked_identity ON linked_identity.account_id = account.id "
+        "WHERE linked_identity.issuer = ? AND linked_identity.subject = ?"
     )
-    return None if row is None else value_of(Account, row)
+    return read_value(transaction, Account, sql, (issuer, subject))

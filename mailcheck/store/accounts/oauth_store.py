@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from mailcheck.core.accounts import ApiKey
 from mailcheck.core.audit import Action, AuditEntry
@@ -22,7 +22,19 @@ from mailcheck.core.oauth.grants import (
 from mailcheck.ports.engine import Row, Transaction
 from mailcheck.store.accounts.account_store import IS_GRANTED, KEY_COLUMNS, KnownKey, revoke
 from mailcheck.store.accounts.audit_store import write_entry
-from mailcheck.store.transactions import Store, columns_of, insert, read, value_of, write
+from mailcheck.store.transactions import (
+    Store,
+    columns_of,
+    delete_first,
+    insert,
+    read,
+    read_number,
+    read_value,
+    read_values,
+    row_of,
+    value_of,
+    write,
+)
 
 _CLIENT_COLUMNS = columns_of(Client, "oauth_client", "has_secret")
 
@@ -68,8 +80,7 @@ class OAuthStore(Store):
         transaction.execute("DELETE FROM oauth_client WHERE expires_at <= ?", (now,))
         if client.source is ClientSource.REGISTRATION:
             _make_room(transaction, maximum)
-        row = asdict(client) | {"secret_digest": secret_digest}
-        del row["has_secret"]
+        row = row_of(client, "has_secret", secret_digest=secret_digest)
         insert(transaction, "oauth_client", [row])
         if entry is not None:
             write_entry(transaction, entry)
@@ -107,13 +118,14 @@ class OAuthStore(Store):
         if not transaction.execute("DELETE FROM oauth_client WHERE id = ?", (client_id,)):
             return None
         transaction.execute("DELETE FROM oauth_code WHERE client_id = ?", (client_id,))
-        rows = transaction.rows(
+        revoked = read_values(
+            transaction,
+            ApiKey,
             "UPDATE api_key SET revoked_at = ? WHERE client_id = ? AND revoked_at IS NULL "
             f"RETURNING {KEY_COLUMNS}",
             (entry.happened_at, client_id),
         )
         write_entry(transaction, entry)
-        revoked = [value_of(ApiKey, row) for row in rows]
         _note_revoked(transaction, entry, revoked)
         return revoked
 
@@ -123,7 +135,7 @@ class OAuthStore(Store):
     ) -> None:
         """Add a code, and delete expired ones."""
         transaction.execute("DELETE FROM oauth_code WHERE expires_at <= ?", (now,))
-        insert(transaction, "oauth_code", [asdict(code) | {"digest": digest}])
+        insert(transaction, "oauth_code", [row_of(code, digest=digest)])
 
     @write
     def redeem_code(
@@ -180,7 +192,7 @@ class OAuthStore(Store):
             name=code.client_name,
             scopes=code.scopes,
         )
-        insert(transaction, "api_key", [asdict(grant) | {"digest": key_digest}])
+        insert(transaction, "api_key", [row_of(grant, digest=key_digest)])
         _add_tokens(transaction, grant.id, tokens, now)
         detail = f"{grant.id} {grant.name!r} for the client {grant.client_id}, {grant.rights}"
         write_entry(transaction, replace(entry, account_id=grant.account_id, detail=detail))
@@ -276,26 +288,24 @@ class OAuthStore(Store):
     @read
     def grant_of(self, transaction: Transaction, digest: bytes) -> ApiKey | None:
         """Return the grant of an access token or of a refresh token, or `None`."""
-        row = transaction.row(
+        sql = (
             f"SELECT {KEY_COLUMNS} FROM oauth_token JOIN api_key ON api_key.id = key_id "
-            "WHERE oauth_token.digest = ?",
-            (digest,),
+            "WHERE oauth_token.digest = ?"
         )
-        return None if row is None else value_of(ApiKey, row)
+        return read_value(transaction, ApiKey, sql, (digest,))
 
 
 def _make_room(transaction: Transaction, maximum: int) -> None:
-    ((count,),) = transaction.rows(
-        "SELECT COUNT(*) FROM oauth_client WHERE source = ?", (ClientSource.REGISTRATION,)
-    )
+    sql = "SELECT COUNT(*) FROM oauth_client WHERE source = ?"
+    count = read_number(transaction, sql, (ClientSource.REGISTRATION,))
     if count >= maximum:
-        transaction.execute(
-            "DELETE FROM oauth_client WHERE id IN (SELECT id FROM oauth_client "
-            "WHERE source = ? AND NOT EXISTS "
+        oldest = (
+            "source = ? AND NOT EXISTS "
             "(SELECT 1 FROM api_key WHERE api_key.client_id = oauth_client.id) "
-            "ORDER BY created_at, id LIMIT ?)",
-            (ClientSource.REGISTRATION, count - maximum + 1),
+            "ORDER BY created_at, id"
         )
+        sql = delete_first("oauth_client", "id", oldest)
+        transaction.execute(sql, (ClientSource.REGISTRATION, count - maximum + 1))
 
 
 def _make_room_for_pair(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from msgspec.structs import asdict
-
 from mailcheck.core.accounts import Account
 from mailcheck.core.audit import Action, AuditEntry
 from mailcheck.core.errors import InvalidParameter
@@ -11,9 +9,18 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.core.signing_in.passkeys import MAX_PASSKEYS, Passkey
 from mailcheck.ports.engine import Transaction, Value
-from mailcheck.store.accounts.account_store import ACCOUNT_COLUMNS, ACCOUNT_TABLES, ACCOUNTS_LOCK
-from mailcheck.store.accounts.audit_store import write_entry
-from mailcheck.store.transactions import Store, columns_of, insert, read, value_of, write
+from mailcheck.store.accounts.account_store import ACCOUNTS, ACCOUNTS_LOCK
+from mailcheck.store.accounts.audit_store import write_entry, write_entry_if
+from mailcheck.store.transactions import (
+    Store,
+    columns_of,
+    insert,
+    read,
+    read_value,
+    read_values,
+    row_of,
+    write,
+)
 
 _PASSKEY = columns_of(Passkey, "passkey")
 
@@ -38,7 +45,7 @@ class PasskeyStore(Store):
         )
         if known is not None:
             return InvalidParameter("credential", "this passkey is registered already")
-        insert(transaction, "passkey", [asdict(passkey)])
+        insert(transaction, "passkey", [row_of(passkey)])
         write_entry(transaction, entry)
         return None
 
@@ -52,17 +59,13 @@ class PasskeyStore(Store):
         self, transaction: Transaction, credential_id: bytes
     ) -> tuple[Passkey, Account] | None:
         """Return a passkey by its credential id, with its account, or `None`."""
-        row = transaction.row(
-            f"SELECT {_PASSKEY} FROM passkey WHERE credential_id = ?", (credential_id,)
-        )
-        if row is None:
+        sql = f"SELECT {_PASSKEY} FROM passkey WHERE credential_id = ?"
+        found = read_value(transaction, Passkey, sql, (credential_id,))
+        if found is None:
             return None
-        found = value_of(Passkey, row)
-        owner = transaction.row(
-            f"SELECT {ACCOUNT_COLUMNS} FROM {ACCOUNT_TABLES} WHERE account.id = ?",
-            (found.account_id,),
-        )
-        return None if owner is None else (found, value_of(Account, owner))
+        sql = f"{ACCOUNTS} WHERE account.id = ?"
+        owner = read_value(transaction, Account, sql, (found.account_id,))
+        return None if owner is None else (found, owner)
 
     @write
     def note_use(
@@ -87,13 +90,9 @@ class PasskeyStore(Store):
         entry: AuditEntry,
     ) -> bool:
         """Rename a passkey of an account; return false if there is none."""
-        if not transaction.execute(
-            "UPDATE passkey SET name = ? WHERE id = ? AND account_id = ?",
-            (name, passkey_id, account_id),
-        ):
-            return False
-        write_entry(transaction, entry)
-        return True
+        sql = "UPDATE passkey SET name = ? WHERE id = ? AND account_id = ?"
+        changed = transaction.execute(sql, (name, passkey_id, account_id))
+        return write_entry_if(transaction, entry, changed)
 
     @write
     def remove_passkeys(
@@ -147,10 +146,8 @@ class PasskeyStore(Store):
         """Require a passkey after the password, or not. Return false if there is no passkey."""
         if is_required and not _list(transaction, account_id):
             return False
-        if not _require_passkey(transaction, account_id, is_required=is_required):
-            return False
-        write_entry(transaction, entry)
-        return True
+        changed = _require_passkey(transaction, account_id, is_required=is_required)
+        return write_entry_if(transaction, entry, changed)
 
     @write
     def add_challenge(
@@ -187,17 +184,12 @@ def _remove(
 
 
 def _list(transaction: Transaction, account_id: AccountId) -> list[Passkey]:
-    rows = transaction.rows(
-        f"SELECT {_PASSKEY} FROM passkey WHERE account_id = ? ORDER BY created_at, id",
-        (account_id,),
-    )
-    return [value_of(Passkey, row) for row in rows]
+    sql = f"SELECT {_PASSKEY} FROM passkey WHERE account_id = ? ORDER BY created_at, id"
+    return read_values(transaction, Passkey, sql, (account_id,))
 
 
-def _require_passkey(transaction: Transaction, account_id: AccountId, *, is_required: bool) -> bool:
-    return bool(
-        transaction.execute(
-            "UPDATE account_password SET needs_passkey = ? WHERE account_id = ?",
-            (int(is_required), account_id),
-        )
+def _require_passkey(transaction: Transaction, account_id: AccountId, *, is_required: bool) -> int:
+    return transaction.execute(
+        "UPDATE account_password SET needs_passkey = ? WHERE account_id = ?",
+        (int(is_required), account_id),
     )

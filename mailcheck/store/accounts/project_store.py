@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from mailcheck.core.accounts import Account
 from mailcheck.core.audit import Action, AuditEntry
@@ -32,12 +32,13 @@ from mailcheck.store.accounts.account_store import (
     ACCOUNT_TABLES,
     ACCOUNTS_LOCK,
     INTO_PASSWORD,
+    delete_listed,
     insert_account,
     memberships_of,
     session_id,
 )
-from mailcheck.store.accounts.audit_store import write_entry
-from mailcheck.store.transactions import Store, insert, read, value_of, write
+from mailcheck.store.accounts.audit_store import write_entry, write_entry_if
+from mailcheck.store.transactions import Store, insert, read, read_values, value_of, write
 
 _MEMBERS = """
     SELECT member.account_id, account.name, member.role, member.added_at
@@ -91,11 +92,8 @@ class ProjectStore(Store):
     @read
     def members(self, transaction: Transaction, project_id: AccountId) -> list[Member]:
         """Return the members of a project, in the order in which they joined."""
-        rows = transaction.rows(
-            f"{_MEMBERS} WHERE member.project_id = ? ORDER BY member.added_at, account.name",
-            (project_id,),
-        )
-        return [value_of(Member, row) for row in rows]
+        sql = f"{_MEMBERS} WHERE member.project_id = ? ORDER BY member.added_at, account.name"
+        return read_values(transaction, Member, sql, (project_id,))
 
     @read
     def projects_of(self, transaction: Transaction, account_id: AccountId) -> list[Membership]:
@@ -142,9 +140,8 @@ class ProjectStore(Store):
         gone = transaction.execute(
             "DELETE FROM member WHERE project_id = ? AND account_id = ?", (project_id, account_id)
         )
-        if not gone:
+        if not write_entry_if(transaction, entry, gone):
             return MemberNotFound("this person is not a member of the project")
-        write_entry(transaction, entry)
         return None
 
     @write
@@ -202,18 +199,8 @@ class ProjectStore(Store):
         self, transaction: Transaction, project_id: AccountId, listed_id: str, entry: AuditEntry
     ) -> bool:
         """Delete an invitation by its id in the list; return false if there is none."""
-        digests = [
-            row.digest
-            for row in transaction.rows(
-                "SELECT digest FROM project_invitation WHERE project_id = ?", (project_id,)
-            )
-            if session_id(row.digest) == listed_id
-        ]
-        for digest in digests:
-            transaction.execute("DELETE FROM project_invitation WHERE digest = ?", (digest,))
-        if digests:
-            write_entry(transaction, entry)
-        return bool(digests)
+        gone = delete_listed(transaction, "project_invitation", "project_id", project_id, listed_id)
+        return write_entry_if(transaction, entry, gone)
 
     @read
     def find_invitation(
@@ -283,11 +270,10 @@ def _join(
 
 
 def _add_member(transaction: Transaction, project_id: AccountId, member: Member) -> None:
-    row = asdict(member) | {"role": str(member.role)}
     transaction.execute(
         "INSERT INTO member (project_id, account_id, role, added_at) VALUES (?, ?, ?, ?) "
         "ON CONFLICT (project_id, account_id) DO UPDATE SET role = excluded.role",
-        (project_id, row["account_id"], row["role"], row["added_at"]),
+        (project_id, member.account_id, str(member.role), member.added_at),
     )
 
 

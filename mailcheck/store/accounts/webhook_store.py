@@ -29,7 +29,7 @@ from mailcheck.core.webhooks import (
 )
 from mailcheck.ports.engine import Transaction, Value
 from mailcheck.store.accounts.account_store import AccountNames
-from mailcheck.store.accounts.audit_store import write_entry
+from mailcheck.store.accounts.audit_store import write_entry, write_entry_if
 from mailcheck.store.messages import lock_inboxes
 from mailcheck.store.transactions import (
     columns_of,
@@ -147,12 +147,10 @@ class WebhookStore(AccountNames):
         entry: AuditEntry,
     ) -> bool:
         """Delete a webhook; return false if there is none."""
-        if not transaction.execute(
-            "DELETE FROM webhook WHERE id = ? AND account_id = ?", (webhook_id, account_id)
-        ):
-            return False
-        write_entry(transaction, entry)
-        return True
+        sql = "DELETE FROM webhook WHERE id = ? AND account_id = ?"
+        return write_entry_if(
+            transaction, entry, transaction.execute(sql, (webhook_id, account_id))
+        )
 
     @write
     def replace_secret(

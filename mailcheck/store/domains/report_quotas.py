@@ -17,7 +17,7 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.ports.engine import Transaction
 from mailcheck.store.messages import lock_inboxes
-from mailcheck.store.transactions import value_of
+from mailcheck.store.transactions import delete_first, read_number, read_values
 
 
 class ReportQuota(Struct, frozen=True):
@@ -250,7 +250,7 @@ def domains_of(transaction: Transaction, account_id: AccountId) -> ReportDomains
 
 def refused(transaction: Transaction, account_id: AccountId, limit: int) -> list[Tally]:
     """Return the tallies of rejected reports, newest days first."""
-    return [value_of(Tally, row) for row in transaction.rows(_REFUSED, (account_id, limit))]
+    return read_values(transaction, Tally, _REFUSED, (account_id, limit))
 
 
 def add_tally(transaction: Transaction, account_id: AccountId, tally: Tally) -> None:
@@ -338,7 +338,7 @@ def _note(transaction: Transaction, claim: Claim, outcome: Outcome, rows: int, o
     account_id, sender = claim.report.account_id, claim.sender
     if outcome is Outcome.OVER_QUOTA:
         values = (account_id, claim.day, sender)
-        ((others,),) = transaction.rows(_REFUSED_SENDERS, values)
+        others = read_number(transaction, _REFUSED_SENDERS, values)
         sender = sender if others < MOST_SENDERS else ""
     tally = Tally(claim.day, sender, outcome, 1, rows, octets=octets, domain=claim.report.domain)
     _add(transaction, account_id, tally)
@@ -352,8 +352,5 @@ def _add(transaction: Transaction, account_id: AccountId, tally: Tally) -> None:
 
 def forget_tallies(transaction: Transaction, oldest: Instant, limit: int) -> int:
     """Delete tallies of old days; return their number."""
-    return transaction.execute(
-        "DELETE FROM report_tally WHERE (account_id, outcome, day, sender) IN ("
-        "SELECT account_id, outcome, day, sender FROM report_tally WHERE day <= ? LIMIT ?)",
-        (oldest, limit),
-    )
+    sql = delete_first("report_tally", "account_id, outcome, day, sender", "day <= ?")
+    return transaction.execute(sql, (oldest, limit))

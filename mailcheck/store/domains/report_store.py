@@ -52,11 +52,13 @@ from mailcheck.store.domains.report_quotas import (
     is_counted,
     refused,
 )
+from mailcheck.store.leases import LeasedRows
 from mailcheck.store.mail_delivery import FULL, is_full, report_row
 from mailcheck.store.messages import SESSION_COLUMNS, delete_unreferenced, lock_inboxes, session_of
 from mailcheck.store.transactions import (
     Store,
     columns_of,
+    delete_first,
     frees_space,
     inbox_write,
     insert,
@@ -84,23 +86,20 @@ _NO_ROOM_FOR_LETTER = (
 
 _REMOVE_DAY = "DELETE FROM report_day WHERE account_id = ? AND day = ?"
 
-_REMOVE_REPORTS = """
-    DELETE FROM receiver_report WHERE id IN (
-        SELECT id FROM receiver_report WHERE account_id = ? AND {condition}
-        AND NOT (state = 'waiting' AND lease_holder IS NOT NULL AND lease_until > ?)
-        ORDER BY received_at, id LIMIT ?
-    ) RETURNING delivery_id
-"""
+_COUNT_KEY = "account_id, kind, domain, day, digest"
+
+_IS_NOT_BEING_READ = "NOT (state = 'waiting' AND lease_holder IS NOT NULL AND lease_until > ?)"
 
 EXPIRY_LOCK = 0x6D61_6972
 """Lock for deleting old reports, which one daemon does at a time."""
 
-_OLD_REPORTS = """
-    DELETE FROM receiver_report WHERE id IN (
-        SELECT id FROM receiver_report WHERE {condition} AND received_at <= ?
-        ORDER BY received_at LIMIT ?
-    ) RETURNING delivery_id
-"""
+_BY_AGE = "received_at <= ? ORDER BY received_at"
+
+# An imported report can be imported again, so it stays known as long as its sums.
+_OLD_RECEIVED, _OLD_REPORTS = (
+    delete_first("receiver_report", "id", which, "delivery_id")
+    for which in (f"way = 'received' AND {_BY_AGE}", _BY_AGE)
+)
 
 _OLD_MAILS = """
     SELECT id, delivery_id FROM receiver_report
@@ -115,11 +114,9 @@ _OLD_LETTERS = """
     )
 """
 
-_OLD_COUNTS = """
-    DELETE FROM report_count WHERE (account_id, kind, domain, day, digest) IN (
-        SELECT account_id, kind, domain, day, digest FROM report_count WHERE day <= ? LIMIT ?
-    ) RETURNING account_id, kind, domain, day, amount, result
-"""
+_OLD_COUNTS = delete_first(
+    "report_count", _COUNT_KEY, "day <= ?", "account_id, kind, domain, day, amount, result"
+)
 
 _ADD_DAY = """
     INSERT INTO report_day (account_id, kind, domain, day, amount, failing)
@@ -128,11 +125,7 @@ _ADD_DAY = """
         failing = report_day.failing + excluded.failing
 """
 
-_OLD_DAYS = """
-    DELETE FROM report_day WHERE (account_id, kind, domain, day) IN (
-        SELECT account_id, kind, domain, day FROM report_day WHERE day <= ? LIMIT ?
-    )
-"""
+_OLD_DAYS = delete_first("report_day", "account_id, kind, domain, day", "day <= ?")
 
 
 class WaitingReport(Struct, frozen=True):
@@ -263,25 +256,15 @@ class Removed(Struct, frozen=True):
 
 _FACTS = f"{columns_of(ReceiverReport, 'receiver_report', 'report_id')}, report_key AS report_id"
 
-# The first report of each account comes first, then the second ones; reports in progress count. A
-# sender of a thousand reports thus does not delay the one of another account.
-_IS_FREE = "(lease_until IS NULL OR lease_until <= ?)"
+_LEASES = LeasedRows(
+    "receiver_report",
+    waiting="state = 'waiting'",
+    due="received_at",
+    on_claim=", attempts = attempts + 1",
+)
 
 # ``{busy}`` excludes accounts.
-_WAITING = f"""
-    SELECT id FROM (
-        SELECT id, lease_until, received_at, ROW_NUMBER() OVER (
-            PARTITION BY account_id
-            ORDER BY CASE WHEN {_IS_FREE} THEN 1 ELSE 0 END, received_at, id
-        ) AS turn
-        FROM receiver_report WHERE state = 'waiting' AND account_id NOT IN ({{busy}})
-    ) AS waiting WHERE {_IS_FREE} ORDER BY turn, received_at, id LIMIT 1
-"""
-
-_CLAIM = """
-    UPDATE receiver_report SET lease_holder = ?, lease_until = ?, attempts = attempts + 1
-    WHERE id = ? AND state = 'waiting' AND (lease_until IS NULL OR lease_until <= ?)
-"""
+_NEXT = _LEASES.in_turns("receiver_report WHERE state = 'waiting' AND account_id NOT IN ({busy})")
 
 _READ = f"""
     SELECT receiver_report.id, receiver_report.account_id, inbox.mailbox_name, receiver_report.kind,
@@ -430,13 +413,10 @@ class ReportStore(Store):
         """
         offset = transaction.clock_offset()
         shared_now = now + offset
-        waiting = _WAITING.format(busy=", ".join("?" * len(busy)) or "''")
-        row = transaction.row(waiting, (shared_now, *busy, shared_now))
-        if row is None:
-            return None
-        if not transaction.execute(
-            _CLAIM, (lease.holder, lease.until + offset, row.id, shared_now)
-        ):
+        waiting = _NEXT.format(busy=", ".join("?" * len(busy)) or "''")
+        row = transaction.row(waiting, (shared_now, *busy, shared_now, 1))
+        until = lease.until + offset
+        if row is None or not _LEASES.claim(transaction, row.id, lease.holder, until, shared_now):
             return None
         found = transaction.row(_READ, (row.id,))
         if found is None:
@@ -557,7 +537,7 @@ class ReportStore(Store):
             if report.letter is not None and not _has_room_for_letter(transaction, report):
                 report = replace(report, letter=None, reason=_NO_ROOM_FOR_LETTER)
             insert(transaction, "receiver_report", [report_row(report, delivery_id=kept_mail)])
-        delete_unreferenced(transaction, {row.delivery_id for row in gone} - {None})
+        delete_unreferenced(transaction, gone)
         return True
 
     @write
@@ -565,20 +545,13 @@ class ReportStore(Store):
         self, transaction: Transaction, report_id: ReportId, holder: str, retry_at: Instant
     ) -> None:
         """Release a report until a given time."""
-        transaction.execute(
-            "UPDATE receiver_report SET lease_holder = NULL, lease_until = ? "
-            "WHERE id = ? AND lease_holder = ?",
-            (retry_at + transaction.clock_offset(), report_id, holder),
-        )
+        until = retry_at + transaction.clock_offset()
+        _LEASES.give_back(transaction, report_id, holder, lease_until=until)
 
     @write
     def release(self, transaction: Transaction, holder: str) -> None:
         """Release all reports of a holder, without counting the attempts."""
-        transaction.execute(
-            "UPDATE receiver_report SET lease_holder = NULL, lease_until = NULL, "
-            "attempts = attempts - 1 WHERE state = 'waiting' AND lease_holder = ?",
-            (holder,),
-        )
+        _LEASES.release(transaction, holder, ", attempts = attempts - 1")
 
     @read
     def of_account(
@@ -735,9 +708,10 @@ class ReportStore(Store):
         if selection.day is not None and selection.reporter is None:
             transaction.execute(_REMOVE_DAY, (account_id, selection.day))
         condition, values = _reports_in(selection)
-        sql = _REMOVE_REPORTS.format(condition=condition)
+        which = f"account_id = ? AND {condition} AND {_IS_NOT_BEING_READ} ORDER BY received_at, id"
+        sql = delete_first("receiver_report", "id", which, "delivery_id")
         gone = transaction.rows(sql, (account_id, *values, shared_now, limit - rows))
-        delete_unreferenced(transaction, {row.delivery_id for row in gone} - {None})
+        delete_unreferenced(transaction, gone)
         return Removed(len(gone), rows)
 
     @frees_space
@@ -752,16 +726,15 @@ class ReportStore(Store):
         oldest = Instant(now - REPORTS_KEPT)
         last = Instant(now - SUMS_KEPT)
         reports = [
-            # An imported report can be imported again, so it stays known as long as its sums.
-            *transaction.rows(_OLD_REPORTS.format(condition="way = 'received'"), (oldest, limit)),
-            *transaction.rows(_OLD_REPORTS.format(condition="TRUE"), (last, limit)),
+            *transaction.rows(_OLD_RECEIVED, (oldest, limit)),
+            *transaction.rows(_OLD_REPORTS, (last, limit)),
         ]
         mails = transaction.rows(_OLD_MAILS, (now - RAW_KEPT, limit))
         transaction.execute_many(
             "UPDATE receiver_report SET delivery_id = NULL WHERE id = ?",
             [(row.id,) for row in mails],
         )
-        delete_unreferenced(transaction, {row.delivery_id for row in (*reports, *mails)} - {None})
+        delete_unreferenced(transaction, [*reports, *mails])
         letters = transaction.execute(_OLD_LETTERS, (now - RAW_KEPT, limit))
         counts = _roll_up(transaction, oldest, limit)
         days = transaction.execute(_OLD_DAYS, (last, limit))
@@ -863,14 +836,7 @@ def _has_room_for_letter(transaction: Transaction, report: ReceiverReport) -> bo
     return read_number(transaction, sql, (report.account_id,)) < MAX_LETTERS
 
 
-_REMOVE_COUNTS = """
-    DELETE FROM report_count WHERE (account_id, kind, domain, day, digest) IN (
-        SELECT account_id, kind, domain, day, digest FROM report_count
-        WHERE account_id = ? AND {condition} LIMIT ?
-    )
-"""
-
-_REMOVE_COUNT = "DELETE FROM report_count WHERE (account_id, kind, domain, day, digest) IN ({rows})"
+_REMOVE_COUNT = f"DELETE FROM report_count WHERE ({_COUNT_KEY}) IN ({{rows}})"
 
 _COUNTS_OF_REPORTER = """
     SELECT domain, digest, result FROM report_count
@@ -901,12 +867,15 @@ def _remove_counts(
     transaction: Transaction, account_id: AccountId, selection: ReportSelection, limit: int
 ) -> int:
     wanted: dict[str, Value] = {"reporter": selection.reporter, "day": selection.day}
-    conditions: list[Condition] = [
-        (f"{name} = ?", (value,)) for name, value in wanted.items() if value is not None
-    ]
-    condition, values = _all_of([("TRUE", ()), *conditions])
-    sql = _REMOVE_COUNTS.format(condition=condition)
-    return transaction.execute(sql, (account_id, *values, limit))
+    condition, values = _all_of(
+        [
+            ("account_id = ?", (account_id,)),
+            *((f"{name} = ?", (value,)) for name, value in wanted.items() if value is not None),
+        ]
+    )
+    return transaction.execute(
+        delete_first("report_count", _COUNT_KEY, condition), (*values, limit)
+    )
 
 
 def _remove_counts_of_report(

@@ -10,7 +10,15 @@ from msgspec.structs import astuple, replace
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.ports.engine import Transaction
-from mailcheck.store.transactions import Store, frees_space, read, value_of, write
+from mailcheck.store.transactions import (
+    Store,
+    delete_first,
+    frees_space,
+    read,
+    read_number,
+    read_values,
+    write,
+)
 
 MAX_ROWS = 2_000
 """Maximum number of rows of one account and day. Spammers choose the domains of a mail."""
@@ -144,7 +152,7 @@ _ADD = f"""
         tenths = traffic.tenths + excluded.tenths
 """
 
-_ROWS_OF_DAY = "SELECT COUNT(*) AS number FROM traffic WHERE account_id = ? AND day = ?"
+_ROWS_OF_DAY = "SELECT COUNT(*) FROM traffic WHERE account_id = ? AND day = ?"
 
 _IS_KNOWN = f"SELECT 1 AS known FROM traffic WHERE ({_KEY}) = (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
@@ -168,8 +176,8 @@ class TrafficStore(Store):
         rows = []
         for key, count in counts:
             if key.day not in room:
-                found = transaction.row(_ROWS_OF_DAY, (account_id, key.day))
-                room[key.day] = MAX_ROWS - (0 if found is None else found.number)
+                known = read_number(transaction, _ROWS_OF_DAY, (account_id, key.day))
+                room[key.day] = MAX_ROWS - known
             is_known = room[key.day] < len(counts) and transaction.row(
                 _IS_KNOWN, (account_id, *astuple(key))
             )
@@ -189,8 +197,8 @@ class TrafficStore(Store):
         offset: int,
     ) -> tuple[SenderTraffic, ...]:
         """Return author domains, those with most mails first."""
-        rows = transaction.rows(_SENDERS, (account_id, since, limit, offset))
-        return tuple(value_of(SenderTraffic, row) for row in rows)
+        values = (account_id, since, limit, offset)
+        return tuple(read_values(transaction, SenderTraffic, _SENDERS, values))
 
     @read
     def sources(
@@ -203,23 +211,18 @@ class TrafficStore(Store):
         offset: int,
     ) -> tuple[SourceTraffic, ...]:
         """Return sources of one author domain, those with most mails first."""
-        parameters = (account_id, since, domain, limit, offset)
-        return tuple(value_of(SourceTraffic, row) for row in transaction.rows(_SOURCES, parameters))
+        values = (account_id, since, domain, limit, offset)
+        return tuple(read_values(transaction, SourceTraffic, _SOURCES, values))
 
     @read
     def days(
         self, transaction: Transaction, account_id: AccountId, since: Instant
     ) -> tuple[DayTraffic, ...]:
         """Return the days with mail, oldest first."""
-        rows = transaction.rows(_DAYS, (account_id, since))
-        return tuple(value_of(DayTraffic, row) for row in rows)
+        return tuple(read_values(transaction, DayTraffic, _DAYS, (account_id, since)))
 
     @frees_space
     @write
     def forget(self, transaction: Transaction, before: Instant, limit: int) -> int:
         """Delete counts of days before a time; return their number."""
-        return transaction.execute(
-            f"DELETE FROM traffic WHERE ({_KEY}) IN "
-            f"(SELECT {_KEY} FROM traffic WHERE day < ? LIMIT ?)",
-            (before, limit),
-        )
+        return transaction.execute(delete_first("traffic", _KEY, "day < ?"), (before, limit))

@@ -25,10 +25,12 @@ from mailcheck.core.instants import Instant
 from mailcheck.core.webhooks import Webhook, split_kind
 from mailcheck.ports.engine import Transaction, Value
 from mailcheck.store.accounts.webhook_store import add_receivers, delete_receivers
+from mailcheck.store.leases import LeasedRows
 from mailcheck.store.messages import lock_inboxes
 from mailcheck.store.transactions import (
     Store,
     columns_of,
+    delete_first,
     frees_space,
     inbox_write,
     insert,
@@ -107,8 +109,6 @@ _OF_ACCOUNT = f"""
     ORDER BY target LIMIT ? OFFSET ?
 """
 
-_IS_FREE = "(held_until IS NULL OR held_until <= ?)"
-
 _NEWEST_SCORE = """
     (SELECT score FROM watch_score WHERE watch_id = watch.id ORDER BY number DESC LIMIT 1)
 """
@@ -130,19 +130,6 @@ _SCORES = """
         (SELECT MAX(at) FROM watch_score WHERE watch_id = ? AND at < ?), 0
     ) ORDER BY number
 """
-
-# The first one of each account comes first, then the second ones. Claimed ones count.
-_DUE = f"""
-    SELECT id FROM (
-        SELECT id, next_run_at, held_until, ROW_NUMBER() OVER (
-            PARTITION BY account_id
-            ORDER BY CASE WHEN {_IS_FREE} THEN 1 ELSE 0 END, next_run_at, id
-        ) AS turn
-        FROM watch WHERE is_paused = 0 AND next_run_at <= ? AND {{these}}
-    ) AS due WHERE {_IS_FREE} ORDER BY turn, next_run_at, id LIMIT ?
-"""
-
-_CLAIM = f"UPDATE watch SET holder = ?, held_until = ? WHERE id = ? AND {_IS_FREE}"
 
 # An interval that the owner has changed meanwhile takes precedence.
 _RECORD = """
@@ -323,11 +310,12 @@ class WatchStore(Store):
         Watches that another holder has claimed are skipped until its claim ends.
         """
         shared_now = now + transaction.clock_offset()
-        values = (shared_now, now, shared_now, limit)
+        until = shared_now + milliseconds
+        leases = self._leases
+        due = f"watch WHERE is_paused = 0 AND next_run_at <= ? AND {self.these}"
+        rows = transaction.rows(leases.in_turns(due), (shared_now, now, shared_now, limit))
         taken = [
-            row.id
-            for row in transaction.rows(_DUE.format(these=self.these), values)
-            if transaction.execute(_CLAIM, (holder, shared_now + milliseconds, row.id, shared_now))
+            row.id for row in rows if leases.claim(transaction, row.id, holder, until, shared_now)
         ]
         sql = f"SELECT {_COLUMNS} FROM watch WHERE id = ?"
         return [
@@ -348,31 +336,24 @@ class WatchStore(Store):
     ) -> Watch | None:
         """Claim a watch, due or not; return `None` if it is claimed or does not exist."""
         shared_now = now + transaction.clock_offset()
-        watch = self._find(transaction, account_id, watch_id)
-        if watch is None or not transaction.execute(
-            _CLAIM, (holder, shared_now + milliseconds, watch_id, shared_now)
-        ):
+        until = shared_now + milliseconds
+        if self._find(transaction, account_id, watch_id) is None:
+            return None
+        if not self._leases.claim(transaction, watch_id, holder, until, shared_now):
             return None
         return self._find(transaction, account_id, watch_id)
 
     @write
     def release(self, transaction: Transaction, holder: str) -> None:
         """Release all watches of a holder; they stay due."""
-        transaction.execute(
-            f"UPDATE watch SET holder = NULL, held_until = NULL WHERE holder = ? AND {self.these}",
-            (holder,),
-        )
+        self._leases.release(transaction, holder)
 
     @write
     def postpone(
         self, transaction: Transaction, holder: str, watch_id: WatchId, until: Instant
     ) -> None:
         """Release a watch that could not be run until a given time."""
-        transaction.execute(
-            "UPDATE watch SET next_run_at = ?, holder = NULL, held_until = NULL "
-            "WHERE id = ? AND holder = ?",
-            (until, watch_id, holder),
-        )
+        self._leases.give_back(transaction, watch_id, holder, next_run_at=until)
 
     @write
     def record(self, transaction: Transaction, holder: str, recorded: RunRecord) -> bool:
@@ -464,6 +445,12 @@ class WatchStore(Store):
         values = [(alert.id, alert.severity, alert.ended_at or 0) for alert in alerts]
         transaction.execute_many(_MARK_SENT, values)
 
+    @property
+    def _leases(self) -> LeasedRows:
+        return LeasedRows(
+            "watch", self.these, due="next_run_at", holder="holder", until="held_until"
+        )
+
     def _count(self, transaction: Transaction, account_id: AccountId) -> int:
         sql = f"SELECT COUNT(*) FROM watch WHERE account_id = ? AND {self.these}"
         return read_number(transaction, sql, (account_id,))
@@ -487,12 +474,8 @@ class WatchStore(Store):
         if not transaction.try_lock(EXPIRY_LOCK):
             return 0
         left = limit
-        for table, named, is_old in _OLD:
-            left -= transaction.execute(
-                f"DELETE FROM {table} WHERE ({named}) IN "
-                f"(SELECT {named} FROM {table} WHERE {is_old} LIMIT ?)",
-                (before, max(0, left)),
-            )
+        for old in _OLD:
+            left -= transaction.execute(delete_first(*old), (before, max(0, left)))
         return limit - left
 
 
