@@ -22,7 +22,7 @@ from mailcheck.core.domains.receiver_reports import (
 from mailcheck.core.errors import MessageNotFound, ReportBusy, ReportNotFound
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, Instant
-from mailcheck.operations.concurrency import delete_in_batches
+from mailcheck.operations.concurrency import delete_in_batches, run_all
 from mailcheck.operations.reports.decide_senders import DecideSenders
 from mailcheck.operations.reports.receive_reports import ReportAddresses
 from mailcheck.operations.reports.summarize_senders import (
@@ -38,6 +38,7 @@ from mailcheck.store.domains.report_store import (
     ReportPage,
     ReportSource,
     ReportStore,
+    SumOfDays,
     SumOfRows,
     TlsSource,
 )
@@ -150,7 +151,12 @@ class ShowReports(Struct, frozen=True, eq=False):
     ) -> ShownOverview:
         """Return a page of the senders that used a domain in the last days."""
         kind, since = ReportKind.DMARC, self.since(days)
-        found = await self.store.sums(account_id, kind, domain, since, MOST_ROWS)
+        width = DAY * width_of_days(days)
+        # Both group all rows of the period, which takes a database most of the time of an overview.
+        found, counts = await run_all(
+            self.store.sums(account_id, kind, domain, since, MOST_ROWS),
+            self.store.days(account_id, domain, since, width, MOST_COUNTS),
+        )
         # Passing rows are the last ones.
         is_silent = bool(found) and len(found) < MOST_ROWS and not has_passed(found[-1].result)
         request = OverviewRequest(
@@ -160,28 +166,13 @@ class ShowReports(Struct, frozen=True, eq=False):
             decisions=await self.decisions.of_domain(account_id, domain),
             span=((page - 1) * limit, page * limit),
             is_without_mail=is_silent and await self.senders.uses_no_mail(domain),
-            counts=await self._count_days(account_id, domain, days, found),
+            counts=_pack_days(found, counts),
         )
         shown = await self.senders.summarize(request, account_id)
         feedback = await self._sum_feedback(account_id, domain, since)
         ways = await self.store.ways(account_id, domain, since)
         earlier = await self.store.earlier_days(account_id, domain)
         return replace(shown, feedback=feedback, ways=ways, earlier=tuple(earlier))
-
-    async def _count_days(
-        self, account_id: AccountId, domain: str, days: int, found: Sequence[SumOfRows]
-    ) -> bytes:
-        """Return the messages of each row by days, packed for another process."""
-        since, width = self.since(days), DAY * width_of_days(days)
-        index = {one.result: number for number, one in enumerate(found)}
-        counts = await self.store.days(account_id, domain, since, width, MOST_COUNTS)
-        return pack_counts(
-            [
-                (index[one.result], one.first_day, one.amount)
-                for one in counts
-                if one.result in index
-            ]
-        )
 
     async def feedback(
         self,
@@ -243,6 +234,18 @@ class ShowReports(Struct, frozen=True, eq=False):
         """Return the first day of the last days, which is counted with today."""
         now = self.now()
         return Instant(now - now % DAY - days * DAY)
+
+
+def _pack_days(found: Sequence[SumOfRows], counts: Sequence[SumOfDays]) -> bytes:
+    """Return the messages of each row by days, packed for another process."""
+    index = {row.result: number for number, row in enumerate(found)}
+    return pack_counts(
+        [
+            (index[count.result], count.first_day, count.amount)
+            for count in counts
+            if count.result in index
+        ]
+    )
 
 
 PIECE = 1_000
