@@ -43,12 +43,13 @@ from mailcheck.operations.oauth.clients import OAuthClients, OpenTo
 from mailcheck.operations.oauth.grants import AccessTokens, Grants
 from mailcheck.ports.cluster import Notifications
 from mailcheck.store.accounts.account_removal import AccountRemoval
-from mailcheck.store.accounts.account_store import AccountStore, PasswordStore, SessionStore
+from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.accounts.audit_store import AuditStore
 from mailcheck.store.accounts.identity_store import IdentityStore
 from mailcheck.store.accounts.oauth_store import OAuthStore
 from mailcheck.store.accounts.passkey_store import PasskeyStore
 from mailcheck.store.accounts.project_store import ProjectStore
+from mailcheck.store.accounts.sign_in_store import PasswordStore, SessionStore
 
 KEY_USE_INTERVAL = 30.0
 """Seconds between writes of the times at which keys were last used."""

@@ -92,7 +92,7 @@ def require_database(url: str) -> None:
         open_to_read(Path(path)).close()
         return
     # Imported here, since loading psycopg2 takes a while.
-    from mailcheck.engines.postgresql_connection import require_sessions
+    from mailcheck.engines.postgresql_server import require_sessions
 
     require_sessions(url)
 

@@ -21,6 +21,8 @@ from mailcheck.engines.postgresql_connection import (
     Connection,
     PostgresqlTransaction,
     PostgresqlWriter,
+)
+from mailcheck.engines.postgresql_server import (
     connect,
     connection_failure,
     require_sessions,

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: connecting, timeouts, transactions, and the writer's connection.
+"""Connections to PostgreSQL: calls with timeouts, transactions, and the writer's connection.
 
 Statements without a result are sent with the next statement or with COMMIT, so that a group of
 mails costs two round trips. Statements over rows are prepared once per connection, since parsing
@@ -11,7 +11,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from io import BytesIO
 from itertools import chain
@@ -23,35 +23,18 @@ from psycopg2 import errors
 from psycopg2.extensions import (
     TRANSACTION_STATUS_IDLE,
     TRANSACTION_STATUS_INTRANS,
-    make_dsn,
-    new_type,
-    parse_dsn,
-    register_type,
 )
 
-from mailcheck.core.errors import StoreAway, StoreDamaged, StoreFull, StoreUnavailable
+from mailcheck.core.errors import StoreDamaged, StoreFull, StoreUnavailable
 from mailcheck.engines.committing import LockedInboxes
 from mailcheck.engines.postgresql_rows import bind_arrays, replace_nul
+from mailcheck.engines.postgresql_server import LONGEST_CALL, connect, message_of
 from mailcheck.ports.engine import Condition, RetryableError, Row, RowLocked, Transaction, Value
 from mailcheck.store.transactions import named_rows
-
-CONNECT_TIMEOUT = 5
-"""Seconds for a connection to a host, before the next host of the connection string is tried."""
-
-LOCK_TIMEOUT = 5.0
-"""Seconds to wait for another daemon's write before replying with 451."""
 
 WRITERS_LOCK_TIMEOUT = 2.0
 """Seconds that the writer waits for a row lock. All mail waits with it. A group of another daemon
 holds its locks for a few milliseconds."""
-
-STATEMENT_TIMEOUT = 8.0
-"""Seconds after which the server cancels a statement. It is less than `LONGEST_CALL`, so that the
-server gives up before the connection is aborted."""
-
-LONGEST_CALL = 10.0
-"""Maximum seconds for an answer. Then the connection is aborted, and the server releases its
-locks."""
 
 CLOCK_NOISE = 100
 """Milliseconds by which two equal clocks seem to differ, since the query takes a while."""
@@ -66,14 +49,6 @@ _BIGINT = struct.Struct(">iq")
 _LENGTH = struct.Struct(">i")
 _COLUMNS = struct.Struct(">h")
 
-_SETTINGS = f"""
-    SET statement_timeout = {STATEMENT_TIMEOUT * 1000:.0f};
-    SET lock_timeout = {LOCK_TIMEOUT * 1000:.0f};
-    SET idle_in_transaction_session_timeout = {LONGEST_CALL * 1000:.0f};
-    SET jit = off
-"""
-"""JIT compilation of a statement takes longer than any of our statements runs."""
-
 INDEX_PLANS = """
     SET enable_seqscan = off; SET enable_bitmapscan = off; SET plan_cache_mode = force_generic_plan
 """
@@ -83,9 +58,6 @@ page. It would also keep that plan for a statement that was prepared while the t
 """
 
 _LOCKED = "FOR NO KEY UPDATE OF "
-
-BYTEA = 17
-"""Object identifier of the type (``pg_type``)."""
 
 _PROGRAMMING_ERRORS = (
     psycopg2.IntegrityError,
@@ -143,7 +115,7 @@ class Connection:
                 self._connection = connect(self._url, self._settings)
             except psycopg2.Error as error:
                 raise StoreUnavailable(
-                    f"the database cannot be reached: {_message_of(error)}"
+                    f"the database cannot be reached: {message_of(error)}"
                 ) from error
             self._prepared = {}
             call_timeouts().add(self)
@@ -197,15 +169,15 @@ class Connection:
             )
         if self._connection.closed:
             kind = RetryableError if is_retryable() else StoreUnavailable
-            return kind(f"the connection to the database was lost: {_message_of(error)}")
+            return kind(f"the connection to the database was lost: {message_of(error)}")
         if isinstance(error, _RETRYABLE):
             if isinstance(error, errors.ReadOnlySqlTransaction):
                 self.close()
-            return RetryableError(f"the database asks to try again: {_message_of(error)}")
+            return RetryableError(f"the database asks to try again: {message_of(error)}")
         if isinstance(error, _PROGRAMMING_ERRORS):
             return error
         kind = _KINDS.get(type(error), StoreUnavailable)
-        return kind(f"the database cannot answer now: {_message_of(error)}")
+        return kind(f"the database cannot answer now: {message_of(error)}")
 
     def abort_if_late(self, now: float) -> None:
         """Abort a call that takes too long by shutting down its socket."""
@@ -225,10 +197,6 @@ class Connection:
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
-
-
-def _message_of(error: psycopg2.Error) -> str:
-    return " ".join(str(error).split())
 
 
 class CallTimeouts:
@@ -257,127 +225,6 @@ class CallTimeouts:
 def call_timeouts() -> CallTimeouts:
     """Return the `CallTimeouts` of this process."""
     return CallTimeouts()
-
-
-def connect(url: str, settings: str = "") -> Any:
-    """Open a connection; libpq's variables and files complete the URL.
-
-    ``settings`` are additional statements to run on it.
-
-    :raises psycopg2.Error: no host answers, or the server rejects the client.
-    :raises StoreUnavailable: the URL is invalid.
-    """
-    try:
-        given = parse_dsn(url)
-    except psycopg2.ProgrammingError:
-        # Without libpq's message, which quotes what may be the password.
-        raise StoreUnavailable(
-            "the database's URL is invalid: write special characters in it as %xx"
-        ) from None
-    known = {"application_name": "mailcheck", "client_encoding": "UTF8"}
-    if "PGCONNECT_TIMEOUT" not in os.environ:
-        known["connect_timeout"] = str(CONNECT_TIMEOUT)
-    connection = psycopg2.connect(make_dsn(**{**known, **given}))
-    try:
-        connection.autocommit = True
-        register_type(_BYTES, connection)
-        with connection.cursor() as cursor:
-            cursor.execute(f"{_SETTINGS};{settings}")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-FIRST_VERSION = 13
-"""The oldest supported version of PostgreSQL."""
-
-_PERMANENT_FAILURES = (
-    "authentication failed", "no password supplied", "does not exist", "pg_hba.conf", "certificate",
-    "SSL is not enabled", "not support SSL", "not permitted", "permission denied", "invalid",
-    "pooling mode",
-)  # fmt: skip
-"""Parts of the messages of permanent failures; libpq has no codes for them."""
-
-
-def connection_failure(error: psycopg2.Error) -> StoreUnavailable:
-    """Return the failure of a connection attempt: `StoreAway` if a later attempt may succeed."""
-    message = _message_of(error)
-    kind = StoreUnavailable if any(part in message for part in _PERMANENT_FAILURES) else StoreAway
-    return kind(f"the database cannot be reached: {message}")
-
-
-def require_version(number: int) -> None:
-    """Reject a server that is too old.
-
-    :param number: the version as libpq returns it: 130004 is 13.4, 90624 is 9.6.24.
-    :raises StoreUnavailable: the message contains the version.
-    """
-    if number < FIRST_VERSION * 10_000:
-        major, minor = divmod(number, 10_000)
-        version = f"{major}.{minor}" if major > 9 else f"{major}.{minor // 100}.{minor % 100}"
-        raise StoreUnavailable(
-            f"the server is PostgreSQL {version}: mailcheck needs {FIRST_VERSION} or newer"
-        )
-
-
-def require_sessions(url: str) -> None:
-    """Require that the server is new enough, and that each connection is a separate session.
-
-    A pooler in transaction mode assigns a session to another connection after each transaction.
-    Settings, prepared statements and locks are then lost or belong to another client.
-
-    :raises StoreAway: no host answers.
-    :raises StoreUnavailable: the server is too old, rejects the client, or is behind such a pooler.
-    """
-    with _opened(url) as one, _opened(url) as other:
-        require_version(one.server_version)
-        are_shared = _share_sessions(one, other)
-    if are_shared:
-        raise StoreUnavailable(
-            "the pooler before the database reuses sessions after each transaction (PgBouncer: "
-            "pool_mode = transaction): set pool_mode = session, or connect to PostgreSQL directly"
-        )
-
-
-def _share_sessions(one: Any, other: Any) -> bool:
-    """Return whether two connections share sessions of the server.
-
-    A pooler assigns any free session. Two connections may get the same one at once, or a connection
-    gets another one while a transaction holds its former session.
-    """
-    session = _session_of(one)
-    if _session_of(other) == session or _session_of(one) != session:
-        return True
-    try:
-        with other.cursor() as cursor:
-            cursor.execute("BEGIN")
-            return _session_of(other) == session or _session_of(one) != session
-    except psycopg2.Error:
-        return True  # statement mode has no transactions
-
-
-@contextmanager
-def _opened(url: str) -> Iterator[Any]:
-    try:
-        with closing(connect(url)) as connection:
-            yield connection
-    except psycopg2.Error as error:
-        raise connection_failure(error) from error
-
-
-def _session_of(connection: Any) -> int:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_backend_pid()")
-        ((pid,),) = cursor.fetchall()
-    return int(pid)
-
-
-def _as_bytes(value: Any, cursor: Any) -> bytes | None:
-    return None if value is None else bytes(psycopg2.BINARY(value, cursor))
-
-
-_BYTES = new_type((BYTEA,), "BYTES", _as_bytes)
 
 
 @cache

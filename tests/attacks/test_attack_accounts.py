@@ -23,7 +23,7 @@ from mailcheck.core.errors import AccountNameTaken
 from mailcheck.daemon.reserved_names import MissingAccounts
 from mailcheck.operations.accounts.sign_in import PER_NAME_AND_ADDRESS
 from mailcheck.operations.inbox.open_inbox import find_owner
-from mailcheck.store.accounts.account_store import look_alike
+from mailcheck.store.accounts.confusable_names import look_alike
 from tests.house import House, config_in_memory, run
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP

@@ -25,8 +25,9 @@ from mailcheck.core.projects import Role
 from mailcheck.core.signing_in.passkeys import Passkey
 from mailcheck.operations.accounts.authenticate import ACCESS_INTERVAL
 from mailcheck.operations.accounts.sign_in import IDLE_LIFE
-from mailcheck.store.accounts.account_store import AccountStore, PasswordStore, SessionStore
+from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.accounts.project_store import ProjectStore
+from mailcheck.store.accounts.sign_in_store import PasswordStore, SessionStore
 from mailcheck.web.api.description import ApiDescription
 from mailcheck.web.site.event_streams import Stream
 from tests.attacks.open_streams import (

@@ -22,13 +22,14 @@ from mailcheck.engines.sqlite import SqliteEngine
 from mailcheck.engines.sqlite_writer import writer_at
 from mailcheck.ports.cluster import Memory, RateCounters, SelectorStore
 from mailcheck.store.accounts.account_removal import AccountRemoval
-from mailcheck.store.accounts.account_store import AccountStore, PasswordStore, SessionStore
+from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.accounts.audit_store import AuditStore
 from mailcheck.store.accounts.identity_store import IdentityStore
 from mailcheck.store.accounts.oauth_store import OAuthStore
 from mailcheck.store.accounts.passkey_store import PasskeyStore
 from mailcheck.store.accounts.project_store import ProjectStore
 from mailcheck.store.accounts.provisioning_store import ProvisioningStore
+from mailcheck.store.accounts.sign_in_store import PasswordStore, SessionStore
 from mailcheck.store.accounts.webhook_store import WebhookStore
 from mailcheck.store.content_store import ContentStore
 from mailcheck.store.deliverability_store import DeliverabilityStore

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from mailcheck.core.errors import AccountNameTaken, InvitationInvalid
 from mailcheck.core.identifiers import AccountId
-from mailcheck.store.accounts.account_store import StoredPassword
+from mailcheck.store.accounts.sign_in_store import StoredPassword
 from tests.contracts.conftest import Stores
 from tests.engines.deliveries import NOON, account, at, noted
 

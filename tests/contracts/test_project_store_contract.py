@@ -14,8 +14,8 @@ from mailcheck.core.errors import (
 )
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.projects import MAX_INVITATIONS, Invitation, Member, Membership, Role
-from mailcheck.store.accounts.account_store import SessionRow
 from mailcheck.store.accounts.project_store import Held
+from mailcheck.store.accounts.sign_in_store import SessionRow
 from tests.contracts.conftest import Stores
 from tests.engines.deliveries import NOON, account, at, noted
 

@@ -1,7 +1,7 @@
 """The contract of `SessionStore` on every engine."""
 
 from mailcheck.core.identifiers import AccountId
-from mailcheck.store.accounts.account_store import SessionRow
+from mailcheck.store.accounts.sign_in_store import SessionRow
 from tests.contracts.conftest import Stores
 from tests.engines.deliveries import NOON, account, at, noted
 

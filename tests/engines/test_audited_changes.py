@@ -27,8 +27,8 @@ from mailcheck.core.signing_in.provisioning import (
     UserDraft,
 )
 from mailcheck.engines.sqlite_writer import SqliteTransaction
-from mailcheck.store.accounts.account_store import session_id
 from mailcheck.store.accounts.audit_store import write_entry
+from mailcheck.store.accounts.sign_in_store import session_id
 from mailcheck.store.transactions import Store, write
 from tests.engines.deliveries import NOON, account, at, inbound_route, noted, webhook
 from tests.engines.test_storage_copy import fill

@@ -45,12 +45,13 @@ from mailcheck.engines.store_copy import (
 )
 from mailcheck.ports.cluster import Hit
 from mailcheck.ports.workers import Lease
-from mailcheck.store.accounts.account_store import AccountStore, PasswordStore, SessionStore
+from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.accounts.audit_store import AuditStore
 from mailcheck.store.accounts.identity_store import IdentityStore
 from mailcheck.store.accounts.oauth_store import OAuthStore
 from mailcheck.store.accounts.passkey_store import PasskeyStore
 from mailcheck.store.accounts.project_store import ProjectStore
+from mailcheck.store.accounts.sign_in_store import PasswordStore, SessionStore
 from mailcheck.store.accounts.webhook_store import WebhookStore
 from mailcheck.store.content_store import ContentStore
 from mailcheck.store.deliverability_store import DeliverabilityStore

@@ -8,7 +8,7 @@ import pytest
 from mailcheck.core.errors import StoreAway, StoreUnavailable
 from mailcheck.engines.backup import require_database
 from mailcheck.engines.postgresql import PostgresqlPresence
-from mailcheck.engines.postgresql_connection import (
+from mailcheck.engines.postgresql_server import (
     connection_failure,
     require_sessions,
     require_version,

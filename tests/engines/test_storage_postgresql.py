@@ -12,11 +12,11 @@ from mailcheck.core.errors import StoreFull, StoreUnavailable
 from mailcheck.engines.postgresql import PostgresqlEngine, upgrade_schema
 from mailcheck.engines.postgresql_connection import (
     COPY_PIECE,
-    LONGEST_CALL,
     Connection,
     PostgresqlTransaction,
     PostgresqlWriter,
 )
+from mailcheck.engines.postgresql_server import LONGEST_CALL
 from mailcheck.engines.schema_upgrade import SchemaStep, SchemaTooNew, schema_steps
 from mailcheck.ports.engine import RetryableError
 from mailcheck.smtp.replies import FAILURES, reply_to_failure

@@ -20,7 +20,7 @@ from mailcheck.core.network_addresses import counting_key
 from mailcheck.core.rights import Scope
 from mailcheck.operations.accounts.authenticate import Authenticator, End, EndedAccess
 from mailcheck.operations.accounts.sign_in import SignIn
-from mailcheck.store.accounts.account_store import PasswordStore
+from mailcheck.store.accounts.sign_in_store import PasswordStore
 
 WRONG = "no account has this name and password, and the password is not an API key"
 

@@ -17,8 +17,8 @@ from mailcheck.operations.accounts.audit import Audit
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts
 from mailcheck.operations.accounts.registration_rules import INVITATION_DAYS, RegistrationRules
 from mailcheck.ports.clocks import ClockAndRandomness
-from mailcheck.store.accounts.account_store import session_id
 from mailcheck.store.accounts.project_store import Held, ProjectStore
+from mailcheck.store.accounts.sign_in_store import session_id
 
 MAX_PROJECTS = 20
 """Maximum number of projects that a person owns. Each has an inbox with a quota of its own."""

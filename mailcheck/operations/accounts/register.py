@@ -20,7 +20,7 @@ from mailcheck.operations.accounts.registration_rules import (
 )
 from mailcheck.operations.accounts.sign_in import Attempts, SignedIn, SignIn
 from mailcheck.ports.clocks import ClockAndRandomness, Now
-from mailcheck.store.accounts.account_store import PasswordStore
+from mailcheck.store.accounts.sign_in_store import PasswordStore
 
 
 class Invitations(Struct, frozen=True, eq=False):

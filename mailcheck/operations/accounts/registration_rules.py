@@ -13,7 +13,7 @@ from mailcheck.core.errors import (
     RegistrationClosed,
 )
 from mailcheck.operations.accounts.sign_in import MAX_NAME
-from mailcheck.store.accounts.account_store import look_alike
+from mailcheck.store.accounts.confusable_names import look_alike
 
 INVITATION_DAYS = 7
 """Days until an unused invitation expires."""

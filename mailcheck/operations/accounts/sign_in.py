@@ -30,14 +30,14 @@ from mailcheck.operations.accounts.authenticate import RequestMeter
 from mailcheck.operations.accounts.passwords import PasswordHasher, require_strong
 from mailcheck.ports.clocks import ClockAndRandomness, Now
 from mailcheck.ports.journals import AccessJournal
-from mailcheck.store.accounts.account_store import (
+from mailcheck.store.accounts.identity_store import IdentityStore
+from mailcheck.store.accounts.sign_in_store import (
     ListedSession,
     PasswordStore,
     SessionRow,
     SessionStore,
     session_id,
 )
-from mailcheck.store.accounts.identity_store import IdentityStore
 
 
 class Attempts(Struct, frozen=True, eq=False):

@@ -31,13 +31,11 @@ from mailcheck.store.accounts.account_store import (
     ACCOUNT_COLUMNS,
     ACCOUNT_TABLES,
     ACCOUNTS_LOCK,
-    INTO_PASSWORD,
-    delete_listed,
     insert_account,
     memberships_of,
-    session_id,
 )
 from mailcheck.store.accounts.audit_store import write_entry, write_entry_if
+from mailcheck.store.accounts.sign_in_store import INTO_PASSWORD, delete_listed, session_id
 from mailcheck.store.transactions import Store, insert, read, read_values, value_of, write
 
 _MEMBERS = """

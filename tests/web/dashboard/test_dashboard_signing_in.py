@@ -3,7 +3,7 @@
 from mailcheck.core.instants import DAY, MINUTE, SECOND
 from mailcheck.operations.accounts.passwords import ScryptCost, write_hash
 from mailcheck.operations.accounts.sign_in import IDLE_LIFE, WHOLE_LIFE
-from mailcheck.store.accounts.account_store import PasswordStore
+from mailcheck.store.accounts.sign_in_store import PasswordStore
 from tests.engines.deliveries import noted
 from tests.house import CHEAP_HASH, House, result_of, run
 from tests.table import rows
