@@ -13,6 +13,8 @@ from mailcheck.core.errors import StoreUnavailable
 from mailcheck.engines.schema_upgrade import schema_steps
 from mailcheck.engines.sqlite_writer import as_unavailable, connect_to_read
 from mailcheck.ports.engine import Transaction
+from mailcheck.store.messages import IS_UNREFERENCED
+from mailcheck.store.transactions import read_number
 
 MAX_SHOWN = 20
 """Maximum number of reported problems of one kind; a broken file has thousands."""
@@ -32,12 +34,7 @@ _TAGS = (
     " GROUP BY i.mailbox_name, t.account_id, t.tag_key, t.tag, t.message_count"
     " HAVING t.message_count <> COUNT(m.id)"
 )
-_UNOWNED = (
-    "SELECT COUNT(*) FROM delivery d"
-    " WHERE NOT EXISTS (SELECT 1 FROM message m WHERE m.delivery_id = d.id)"
-    " AND NOT EXISTS (SELECT 1 FROM deliverability_test t WHERE t.delivery_id = d.id)"
-    " AND NOT EXISTS (SELECT 1 FROM receiver_report r WHERE r.delivery_id = d.id)"
-)
+_UNOWNED = f"SELECT COUNT(*) FROM delivery WHERE {IS_UNREFERENCED}"
 
 
 def check_rows(transaction: Transaction) -> list[str]:
@@ -47,9 +44,9 @@ def check_rows(transaction: Transaction) -> list[str]:
         problems.append(
             f"inbox {mailbox}: the counter of tag {tag!r} is {counted}, but it has {found} messages"
         )
-    (unowned,) = transaction.row(_UNOWNED) or (0,)
+    unowned = read_number(transaction, _UNOWNED)
     if unowned:
-        problems.append(f"{unowned} mails belong to no message, test or report")
+        problems.append(f"{unowned} mails belong to no message, test, report or route")
     return problems
 
 

@@ -244,17 +244,16 @@ _REFRESH_TAG = """
 
 _DELIVERIES = "SELECT id FROM delivery WHERE id IN ({rows}) ORDER BY id"
 
-_DROP_UNSHARED = """
-    DELETE FROM delivery WHERE id IN ({rows})
-    AND NOT EXISTS (SELECT 1 FROM message WHERE message.delivery_id = delivery.id)
-    AND NOT EXISTS (
-        SELECT 1 FROM deliverability_test WHERE deliverability_test.delivery_id = delivery.id
-    )
-    AND NOT EXISTS (
-        SELECT 1 FROM receiver_report WHERE receiver_report.delivery_id = delivery.id
-    )
-    AND NOT EXISTS (SELECT 1 FROM inbound_mail WHERE inbound_mail.delivery_id = delivery.id)
-"""
+MAIL_HOLDERS = ("message", "deliverability_test", "receiver_report", "inbound_mail")
+"""Tables whose rows refer to a mail by ``delivery_id``. It is stored as long as one of them."""
+
+IS_UNREFERENCED = " AND ".join(
+    f"NOT EXISTS (SELECT 1 FROM {table} WHERE {table}.delivery_id = delivery.id)"
+    for table in MAIL_HOLDERS
+)
+"""The condition for a ``delivery`` without such a row."""
+
+_DROP_UNSHARED = f"DELETE FROM delivery WHERE id IN ({{rows}}) AND {IS_UNREFERENCED}"
 
 
 def remove_messages(transaction: Transaction, found: Iterable[Row]) -> int:
@@ -313,7 +312,7 @@ def _shrink_tags(transaction: Transaction, gone: Sequence[Row]) -> Counter[str]:
 
 
 def delete_unreferenced(transaction: Transaction, gone: Iterable[Row]) -> None:
-    """Delete deliveries that no message, test, report or inbound mail refers to any more.
+    """Delete deliveries that none of `MAIL_HOLDERS` refers to any more.
 
     :param gone: rows with the ``delivery_id`` that they referred to, or `None`.
 

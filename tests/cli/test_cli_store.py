@@ -129,7 +129,7 @@ def test_a_broken_copy_is_not_put_back(
             "UPDATE inbox_tag SET message_count = 9 WHERE tag = 'signup'",
             "is 9, but it has 1 messages",
         ),
-        ("DELETE FROM message", "belong to no message, test or report"),
+        ("DELETE FROM message", "belong to no message, test, report or route"),
         ("DELETE FROM account", "refers to a missing"),
     ],
 )

@@ -20,6 +20,7 @@ from mailcheck.engines.schema_upgrade import (
     schema_steps,
     upgrade_schema,
 )
+from mailcheck.store.messages import MAIL_HOLDERS
 
 OLD = [SchemaStep(1, "CREATE TABLE a (x);\nINSERT INTO a VALUES (1);\n")]
 
@@ -77,6 +78,22 @@ def test_every_statement_of_the_schema_is_run() -> None:
         for script in filter(None, (step.sql, step.postgresql, step.sqlite)):
             assert re.search(r";\s*(--[^\n]*\s*)*\Z", script)
             assert sqlite3.complete_statement(script)
+
+
+def test_tables_that_hold_mails_are_known(connection: sqlite3.Connection, path: Path) -> None:
+    """`MAIL_HOLDERS` are the tables whose reference to a mail does not end with the mail.
+
+    Deletions, the check of a store and scheduled backups read it.
+    """
+    upgrade_schema(connection, str(path), schema_steps())
+    _, tables = state(connection)
+    holders = {
+        table
+        for table in tables
+        for row in connection.execute(f"PRAGMA foreign_key_list({table})")
+        if (row[2], row[6]) == ("delivery", "NO ACTION")
+    }
+    assert holders == set(MAIL_HOLDERS)
 
 
 def test_derived_content_survives_a_new_table(connection: sqlite3.Connection, path: Path) -> None:

@@ -13,7 +13,7 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.ports.engine import Transaction
 from mailcheck.store.accounts.account_store import ACCOUNTS_LOCK
 from mailcheck.store.accounts.audit_store import write_entry
-from mailcheck.store.messages import delete_unreferenced, remove_messages
+from mailcheck.store.messages import MAIL_HOLDERS, delete_unreferenced, remove_messages
 from mailcheck.store.transactions import Store, frees_space, inbox_write, read, read_value, write
 
 
@@ -50,12 +50,9 @@ _COUNTS = """
     FROM account WHERE id = ?
 """
 
-_DELIVERIES = """
-    SELECT delivery_id FROM message WHERE account_id = ?
-    UNION SELECT delivery_id FROM deliverability_test WHERE account_id = ?
-    UNION SELECT delivery_id FROM receiver_report WHERE account_id = ?
-    UNION SELECT delivery_id FROM inbound_mail WHERE account_id = ?
-"""
+_DELIVERIES = " UNION ".join(
+    f"SELECT delivery_id FROM {table} WHERE account_id = ?" for table in MAIL_HOLDERS
+)
 
 
 class AccountRemoval(Store):
@@ -97,7 +94,7 @@ class AccountRemoval(Store):
             return OnlyOwner(f"the account is the only owner of the project {sole[0]!r} now")
         if transaction.row("SELECT 1 FROM account WHERE id = ? AND is_operator = 1", (account_id,)):
             return AccountIsOperator("the account is the operator's now")
-        found = transaction.rows(_DELIVERIES, (account_id,) * 4)
+        found = transaction.rows(_DELIVERIES, (account_id,) * len(MAIL_HOLDERS))
         if not transaction.execute("DELETE FROM account WHERE id = ?", (account_id,)):
             return False
         # Foreign keys delete the other rows. Mails may belong to other accounts, too.
