@@ -51,7 +51,12 @@ from mailcheck.core.instants import DAY, SECOND, Instant
 from mailcheck.engines.committing import Write, commit_group
 from mailcheck.engines.database import DatabaseEngine
 from mailcheck.engines.postgresql import PostgresqlEngine, prepare_database
-from mailcheck.engines.postgresql_connection import COPY_PIECE, INDEX_PLANS, PostgresqlTransaction, PostgresqlWriter
+from mailcheck.engines.postgresql_connection import (
+    COPY_PIECE,
+    INDEX_PLANS,
+    PostgresqlTransaction,
+    PostgresqlWriter,
+)
 from mailcheck.engines.postgresql_server import connect
 from mailcheck.engines.sqlite import SqliteEngine
 from mailcheck.store.accounts.account_store import AccountStore

@@ -20,10 +20,7 @@ from weakref import WeakSet
 
 import psycopg2
 from psycopg2 import errors
-from psycopg2.extensions import (
-    TRANSACTION_STATUS_IDLE,
-    TRANSACTION_STATUS_INTRANS,
-)
+from psycopg2.extensions import TRANSACTION_STATUS_IDLE, TRANSACTION_STATUS_INTRANS
 
 from mailcheck.core.errors import StoreDamaged, StoreFull, StoreUnavailable
 from mailcheck.engines.committing import LockedInboxes

@@ -6,12 +6,7 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 import psycopg2
-from psycopg2.extensions import (
-    make_dsn,
-    new_type,
-    parse_dsn,
-    register_type,
-)
+from psycopg2.extensions import make_dsn, new_type, parse_dsn, register_type
 
 from mailcheck.core.errors import StoreAway, StoreUnavailable
 

@@ -23,7 +23,7 @@ from mailcheck.core.memory.instruments import Kind, Labels, Metric
 from mailcheck.operations.domains.watches.manage_heartbeats import Heartbeat, ManageHeartbeats
 from mailcheck.operations.domains.watches.manage_watches import ManageWatches
 from mailcheck.operations.reports.show_reports import ShowReports
-from mailcheck.store.domains.report_store import ReportedDomain
+from mailcheck.store.domains.report_sums import ReportedDomain
 from mailcheck.store.domains.watch_store import WatchStore
 
 DEFAULT_TARGETS, MOST_TARGETS = 100, 300

@@ -17,12 +17,7 @@ from mailcheck.ports.engine import Transaction
 from mailcheck.store.filter_sql import UNDERIVED, allowed_sql, select_matching
 from mailcheck.store.listing import read_page
 from mailcheck.store.mail_store import read_rows, with_contents
-from mailcheck.store.messages import (
-    SUMMARY_COLUMNS,
-    MessageRow,
-    Prefetch,
-    summary_of,
-)
+from mailcheck.store.messages import SUMMARY_COLUMNS, MessageRow, Prefetch, summary_of
 from mailcheck.store.transactions import Store, columns_of, read, value_of
 
 

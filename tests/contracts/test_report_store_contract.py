@@ -36,13 +36,8 @@ from mailcheck.core.instants import DAY, MINUTE, Instant
 from mailcheck.engines.sqlite import IN_MEMORY, SqliteEngine
 from mailcheck.ports.workers import Lease
 from mailcheck.store.domains.report_quotas import Admission, Claim
-from mailcheck.store.domains.report_store import (
-    TOTALS,
-    CountedRow,
-    ImportedReport,
-    Removed,
-    WaitingReport,
-)
+from mailcheck.store.domains.report_store import CountedRow, ImportedReport, Removed, WaitingReport
+from mailcheck.store.domains.report_sums import TOTALS
 from mailcheck.workers.scheduling import DirectWorker
 from tests.contracts.conftest import Stores
 from tests.engines.deliveries import (

@@ -14,12 +14,7 @@ from twisted.logger import capturedLogs, formatEvent
 
 from mailcheck.checks.findings_table import ROWS
 from mailcheck.core.instants import DAY
-from mailcheck.engines.schema_upgrade import (
-    SchemaStep,
-    SchemaTooNew,
-    schema_steps,
-    upgrade_schema,
-)
+from mailcheck.engines.schema_upgrade import SchemaStep, SchemaTooNew, schema_steps, upgrade_schema
 from mailcheck.store.messages import MAIL_HOLDERS
 
 OLD = [SchemaStep(1, "CREATE TABLE a (x);\nINSERT INTO a VALUES (1);\n")]

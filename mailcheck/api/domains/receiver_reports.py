@@ -38,7 +38,7 @@ from mailcheck.core.instants import Instant, format_instant
 from mailcheck.operations.reports import import_reports, show_reports
 from mailcheck.operations.reports.import_reports import ImportOutcome
 from mailcheck.operations.reports.summarize_senders import ShownOverview, ShownSender
-from mailcheck.store.domains import report_store
+from mailcheck.store.domains import report_store, report_sums
 from mailcheck.store.domains.report_quotas import Outcome, Tally
 
 MOST_SOURCES = 20
@@ -612,8 +612,8 @@ class TlsOverview(Shape):
 
 def render_kept_reports(
     own: ReportPlaces,
-    domains: Iterable[report_store.ReportedDomain],
-    sources: Iterable[report_store.ReportSource],
+    domains: Iterable[report_sums.ReportedDomain],
+    sources: Iterable[report_sums.ReportSource],
     refused: Iterable[Tally],
     found: report_store.ReportPage,
     page: int,

@@ -32,7 +32,7 @@ from mailcheck.core.domains.receiver_reports import (
 from mailcheck.operations.reports.plan_policy import PolicyPlan, ShownStep, explain_step
 from mailcheck.operations.reports.show_reports import TlsOverview, TlsSum
 from mailcheck.operations.reports.summarize_senders import ShownOverview, ShownSender
-from mailcheck.store.domains.report_store import ReportedDomain
+from mailcheck.store.domains.report_sums import ReportedDomain
 
 NO_NAME = "(no valid name)"
 """Replaces a reporter's text that should be a name but is not a valid one."""

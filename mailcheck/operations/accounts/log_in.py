@@ -9,12 +9,7 @@ from contextlib import AbstractContextManager
 from msgspec import Struct
 
 from mailcheck.core.accounts import Caller, RequestLimits
-from mailcheck.core.errors import (
-    AccountDisabled,
-    InvalidCredentials,
-    PasskeyNeeded,
-    SignInFailed,
-)
+from mailcheck.core.errors import AccountDisabled, InvalidCredentials, PasskeyNeeded, SignInFailed
 from mailcheck.core.identifiers import API_KEY_PREFIX, KeyId
 from mailcheck.core.network_addresses import counting_key
 from mailcheck.core.rights import Scope

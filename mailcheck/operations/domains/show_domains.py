@@ -19,7 +19,8 @@ from mailcheck.operations.cached_values import CachedValues
 from mailcheck.operations.domains.compute_reputation import Reputation
 from mailcheck.operations.domains.list_problems import Problem
 from mailcheck.ports.clocks import Now
-from mailcheck.store.domains.report_store import ReportedDomain, ReportStore
+from mailcheck.store.domains.report_store import ReportStore
+from mailcheck.store.domains.report_sums import ReportedDomain
 from mailcheck.store.domains.watch_store import WatchStore
 
 TREND = 30 * DAY

@@ -32,12 +32,10 @@ from mailcheck.operations.reports.summarize_senders import (
 )
 from mailcheck.ports.clocks import Now
 from mailcheck.store.domains.report_quotas import Tally
-from mailcheck.store.domains.report_store import (
-    FeedbackPage,
+from mailcheck.store.domains.report_store import FeedbackPage, ReportPage, ReportStore
+from mailcheck.store.domains.report_sums import (
     ReportedDomain,
-    ReportPage,
     ReportSource,
-    ReportStore,
     SumOfDays,
     SumOfRows,
     TlsSource,

@@ -51,7 +51,7 @@ from mailcheck.operations.verify_fixes import is_harmless
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.resolver import Resolver
 from mailcheck.ports.workers import Worker
-from mailcheck.store.domains.report_store import SumOfRows
+from mailcheck.store.domains.report_sums import SumOfRows
 
 NAMING_DEADLINE = 4.0
 """Seconds for looking up host names. The page is shown without missing ones."""

@@ -19,14 +19,7 @@ from mailcheck.store.accounts.account_store import (
     memberships_of,
 )
 from mailcheck.store.accounts.audit_store import write_entry, write_entry_if
-from mailcheck.store.transactions import (
-    Store,
-    frees_space,
-    insert,
-    read,
-    value_of,
-    write,
-)
+from mailcheck.store.transactions import Store, frees_space, insert, read, value_of, write
 
 SESSION_ID_LENGTH = 8
 """Number of bytes of a session's digest in its id."""

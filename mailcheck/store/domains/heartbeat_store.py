@@ -8,12 +8,7 @@ from msgspec import Struct
 
 from mailcheck.checks.watching.heartbeats import CLOCK_TOLERANCE, Reception
 from mailcheck.core.deliverability_tests import ReceivedMail
-from mailcheck.core.domains.heartbeats import (
-    MOST_HEARTBEATS,
-    Beat,
-    DayOfBeats,
-    JudgedBeat,
-)
+from mailcheck.core.domains.heartbeats import MOST_HEARTBEATS, Beat, DayOfBeats, JudgedBeat
 from mailcheck.core.domains.watches import Watch, WatchId
 from mailcheck.core.errors import WatchExists
 from mailcheck.core.identifiers import AccountId

@@ -12,13 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from twisted.logger import Logger
 
-from mailcheck.core.domains.watches import (
-    ALERT_FIELD,
-    ALERT_TAG,
-    Alert,
-    WatchKind,
-    receiver_key,
-)
+from mailcheck.core.domains.watches import ALERT_FIELD, ALERT_TAG, Alert, WatchKind, receiver_key
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import new_short_id
 from mailcheck.core.instants import SECOND, Instant, describe_duration, format_instant
