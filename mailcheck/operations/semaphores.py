@@ -54,9 +54,17 @@ class FairSemaphore(Generic[Owner]):
         self._is_calling = False
 
     @asynccontextmanager
-    async def held(self, owner: Owner, timeout: float = 0.0) -> AsyncIterator[None]:
-        """Hold a permit while the block runs; raises as `acquire`."""
-        await self.acquire(owner, timeout)
+    async def held(self, owner: Owner, timeout: float = 0.0, busy: str = "") -> AsyncIterator[None]:
+        """Hold a permit while the block runs; raises as `acquire`.
+
+        :raises Overloaded: with the text ``busy``, if there is one, in place of `NoPermit`.
+        """
+        try:
+            await self.acquire(owner, timeout)
+        except NoPermit:
+            if busy:
+                raise Overloaded(busy) from None
+            raise
         try:
             yield
         finally:

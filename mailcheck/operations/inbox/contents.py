@@ -1,7 +1,7 @@
 """The raw bytes of mails (large ones with limits), and their content, derived once and stored."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol, TypeVar
@@ -18,7 +18,6 @@ from mailcheck.core.errors import (
     AttachmentNotFound,
     ExpectedFailure,
     MessageNotFound,
-    Overloaded,
     WorkerDied,
     WorkTooSlow,
 )
@@ -26,7 +25,7 @@ from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
 from mailcheck.core.memory.recent import LruCache
 from mailcheck.core.messages import Delivery, MessageSummary, StoredMessage
 from mailcheck.operations.concurrency import SingleFlight
-from mailcheck.operations.semaphores import FairSemaphore, NoPermit
+from mailcheck.operations.semaphores import FairSemaphore
 from mailcheck.operations.worker_calls import derive_content
 from mailcheck.ports.clocks import Now
 from mailcheck.ports.workers import Worker
@@ -107,19 +106,15 @@ class MailBytes:
                 raise MessageNotFound
             yield raw
 
-    @asynccontextmanager
-    async def turn(self, mail: Mail, patience: float = PATIENCE) -> AsyncIterator[None]:
+    def turn(self, mail: Mail, patience: float = PATIENCE) -> AbstractAsyncContextManager[None]:
         """Hold a permit while the block runs, if the mail is large.
 
         :raises Overloaded: too many large mails are being read.
         """
-        is_large = mail.size >= LARGE
-        place = self._semaphore.held(mail.account_id, patience) if is_large else nullcontext()
-        try:
-            async with place:
-                yield
-        except NoPermit:
-            raise Overloaded("too many large mails are being read; try again in a moment") from None
+        if mail.size < LARGE:
+            return nullcontext()
+        busy = "too many large mails are being read; try again in a moment"
+        return self._semaphore.held(mail.account_id, patience, busy)
 
     def work(
         self, call: Callable[[], Result], size: int, account_id: AccountId

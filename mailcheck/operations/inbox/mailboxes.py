@@ -21,7 +21,7 @@ from mailcheck.checks.content.header import summarize_header
 from mailcheck.core.accounts import Caller, InboxState
 from mailcheck.core.addresses import join_subaddress, parse_mailbox
 from mailcheck.core.cursors import Position
-from mailcheck.core.errors import MailTooLarge, MessageNotFound, Overloaded, WorkerDied
+from mailcheck.core.errors import MailTooLarge, MessageNotFound, WorkerDied
 from mailcheck.core.filters import ANY, MessageFilter
 from mailcheck.core.identifiers import AccountId, DeliveryId
 from mailcheck.core.memory.recent import LruCache
@@ -35,7 +35,7 @@ from mailcheck.operations.inbox.contents import (
     MailBytes,
     MessageContents,
 )
-from mailcheck.operations.semaphores import FairSemaphore, NoPermit
+from mailcheck.operations.semaphores import FairSemaphore
 from mailcheck.operations.watchers import Watchers
 from mailcheck.operations.worker_calls import derive_structures, read_parts
 from mailcheck.ports.clocks import Now
@@ -239,13 +239,11 @@ class Mailboxes:
         :raises MessageNotFound: the message was deleted meanwhile.
         :raises Overloaded: too many large mails are being sent.
         """
+        busy = "too many large mails are being sent; try again"
         is_large = entry.size >= LARGE
-        turn = self._sending.held(entry.account_id, PATIENCE) if is_large else nullcontext()
-        try:
-            async with turn:
-                yield await self.whole(entry)
-        except NoPermit:
-            raise Overloaded("too many large mails are being sent; try again") from None
+        turn = self._sending.held(entry.account_id, PATIENCE, busy) if is_large else nullcontext()
+        async with turn:
+            yield await self.whole(entry)
 
     async def parts(self, entry: MailEntry, raw_message: bytes) -> Part:
         """Return the parts of a mail."""

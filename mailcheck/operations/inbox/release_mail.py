@@ -20,7 +20,6 @@ from mailcheck.core.domains.domain_names import is_within
 from mailcheck.core.errors import (
     InvalidParameter,
     LimitExceeded,
-    Overloaded,
     RelayRejected,
     RelayUnavailable,
     ReleaseOff,
@@ -33,7 +32,7 @@ from mailcheck.core.messages import StoredMessage
 from mailcheck.operations.accounts.audit import Audit
 from mailcheck.operations.inbox.check_message import AuthenticateMessage
 from mailcheck.operations.inbox.messages import ReadInbox
-from mailcheck.operations.semaphores import FairSemaphore, NoPermit
+from mailcheck.operations.semaphores import FairSemaphore
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.cluster import Hit, RateCounters
 from mailcheck.ports.probes import MailRelay, Relayed, RelayReply
@@ -153,20 +152,18 @@ class ReleaseMail:
         summary = message.summary
         owner = summary.account_id
         recipients = await self._choose(owner, addresses)
-        try:
-            async with self._semaphore.held(owner, PATIENCE):
-                # Loaded here, so that mails that wait are not in memory.
-                raw = await self._read.raw_message(owner, summary.id)
-                self._require_no_loop(raw)
-                await self._count(owner, recipients)
-                warnings = (*await self.warnings(message), *_warn_of_line_ends(raw))
-                named = f"{summary.id} to {', '.join(recipients)}"
-                # Noted first: who sent a mail must be known even if this daemon dies meanwhile.
-                await self._audit.note(Action.RELEASE_ASKED, owner, by, named)
-                mail = self._resent_fields(recipients) + _with_line_ends(raw)
-                sent = await self._relay.send_mail(self.settings.sender, recipients, mail)
-        except NoPermit:
-            raise Overloaded("too many mails are being released; try again in a moment") from None
+        busy = "too many mails are being released; try again in a moment"
+        async with self._semaphore.held(owner, PATIENCE, busy):
+            # Loaded here, so that mails that wait are not in memory.
+            raw = await self._read.raw_message(owner, summary.id)
+            self._require_no_loop(raw)
+            await self._count(owner, recipients)
+            warnings = (*await self.warnings(message), *_warn_of_line_ends(raw))
+            named = f"{summary.id} to {', '.join(recipients)}"
+            # Noted first: who sent a mail must be known even if this daemon dies meanwhile.
+            await self._audit.note(Action.RELEASE_ASKED, owner, by, named)
+            mail = self._resent_fields(recipients) + _with_line_ends(raw)
+            sent = await self._relay.send_mail(self.settings.sender, recipients, mail)
         await self._audit.note(Action.MESSAGE_RELEASED, owner, by, f"{summary.id}: {_told(sent)}")
         if sent.problem:
             kind = RelayRejected if sent.is_permanent else RelayUnavailable

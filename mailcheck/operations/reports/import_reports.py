@@ -20,9 +20,9 @@ from mailcheck.checks.receiver_reports.importing import (
     read_piece,
 )
 from mailcheck.core.domains.receiver_reports import ReceiverReport, ReportId, ReportWay
-from mailcheck.core.errors import Overloaded, WorkerDied
+from mailcheck.core.errors import WorkerDied
 from mailcheck.core.identifiers import AccountId, new_time_ordered_id
-from mailcheck.operations.semaphores import FairSemaphore, NoPermit
+from mailcheck.operations.semaphores import FairSemaphore
 from mailcheck.ports.clocks import ClockAndRandomness
 from mailcheck.ports.workers import Worker
 from mailcheck.store.domains.report_quotas import MAX_IMPORTED_ROWS
@@ -105,11 +105,8 @@ class ImportReports:
         :raises WorkerDied: the process that reads the files ended several times. The import can be
             repeated.
         """
-        try:
-            await self._turns.acquire(account_id, TURN)
-        except NoPermit:
-            raise Overloaded("other imports are in progress; try again later") from None
-        try:
+        busy = "other imports are in progress; try again later"
+        async with self._turns.held(account_id, TURN, busy):
             room = MAX_IMPORTED_ROWS - await self._store.count_imported_rows(account_id)
             facts = ImportFacts(account_id, way, self._now(), self._keeps_mail)
             found: list[ImportedFile] = []
@@ -119,8 +116,6 @@ class ImportReports:
                     room -= rows
                     found += outcomes
             return found
-        finally:
-            self._turns.release(account_id)
 
     async def _read(
         self, files: Sequence[ReportFile], facts: ImportFacts
