@@ -8,7 +8,7 @@ import select
 from functools import partial
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 from twisted.internet.interfaces import IReactorFDSet
 from twisted.logger import Logger
 
@@ -95,18 +95,10 @@ class Workers(Struct, frozen=True):
     @property
     def measured(self) -> dict[str, MeasuredWorker]:
         """The measured workers, by name."""
-        named = {
-            "writer": self.writer,
-            "reader": self.reader,
-            "content": self.content,
-            "passwords": self.passwords,
-            "analysis": self.analysis,
-            "large": self.large,
-            "requests": self.requests,
-            "imports": self.imports,
-        }
         return {
-            name: worker for name, worker in named.items() if isinstance(worker, MeasuredWorker)
+            name: worker
+            for name, worker in structs.asdict(self).items()
+            if isinstance(worker, MeasuredWorker)
         }
 
     @property
@@ -158,9 +150,9 @@ def daemon_workers(reactor: Any, memory: MemoryPlan, *, is_shared: bool) -> Work
         content=measured(reads),
         passwords=measured(passwords),
         analysis=measured(analyses),
-        large=measured(WarmedWorker(SerialWorker(large), None, reactor, 0.0)),
-        requests=measured(WarmedWorker(SerialWorker(requests), None, reactor, 0.0)),
-        imports=measured(WarmedWorker(SerialWorker(imports), None, reactor, 0.0)),
+        large=measured(SerialWorker(large)),
+        requests=measured(SerialWorker(requests)),
+        imports=measured(SerialWorker(imports)),
         call_soon=partial(reactor.callLater, 0),
         needed=(writer, content, analysis, reader, passwords),
         patient=(large, requests, imports),

@@ -57,8 +57,7 @@ class SerialWorker:
         self._stopped: Deferred[None] | None = None
 
     def start(self) -> None:
-        """Start the child before the first call."""
-        self._worker.start()
+        """Do nothing, since the child is started with the first call."""
 
     def run(self, call: Callable[[], Result], owner: str = "") -> Deferred[Result]:
         """Queue the call. The call, its result and its exceptions must be picklable.
@@ -163,13 +162,13 @@ class WarmedWorker:
     def __init__(
         self,
         worker: Worker,
-        first_call: Callable[[], object] | None,
+        first_call: Callable[[], object],
         clock: IReactorTime,
         seconds: float,
         after: "WarmedWorker | None" = None,
     ) -> None:
         self._worker = worker
-        self._first_call = first_call
+        self._first_call: Callable[[], object] | None = first_call
         self._clock = clock
         self._seconds = seconds
         self._timer: IDelayedCall | None = None

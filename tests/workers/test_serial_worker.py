@@ -36,6 +36,13 @@ async def worker(clock: SteppedReactor) -> AsyncIterator[SerialWorker]:
     await worker.stop()
 
 
+def test_the_child_is_started_with_the_first_call(clock: SteppedReactor) -> None:
+    """Starting the worker starts no process, since most daemons never have work for some."""
+    process = ProcessWorker(clock, "test", SECONDS)
+    SerialWorker(process).start()
+    assert process.pid is None
+
+
 @pytest_twisted.ensureDeferred
 async def test_a_call_that_does_not_end(
     worker: SerialWorker, clock: SteppedReactor, logged_failures: list[LogEvent]

@@ -29,16 +29,6 @@ def test_calls_do_not_wait_for_it() -> None:
     worker.stop()
 
 
-def test_without_a_first_call_it_waits_for_others() -> None:
-    """Without a first call nothing is started."""
-    clock = Clock()
-    worker = WarmedWorker(DirectWorker(), None, clock, 0)
-    worker.start()
-    assert clock.getDelayedCalls() == []
-    assert result_of(worker.run(lambda: 2)) == 2
-    worker.stop()
-
-
 def test_a_worker_that_is_stopped_before_runs_nothing_more() -> None:
     """Stopping leaves no timer behind."""
     clock = Clock()
