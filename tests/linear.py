@@ -40,6 +40,23 @@ def count_steps(call: Callable[[], object]) -> int:
     return steps
 
 
+def count_calls(call: Callable[[], object]) -> int:
+    """Return the number of function calls that a call causes, including those of C functions."""
+    calls = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    previous = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        call()
+    finally:
+        sys.setprofile(previous)
+    return calls
+
+
 def assert_linear(
     read: Callable[[Input], object], piece: Input, before: Input, octets: int = 2_048
 ) -> None:

@@ -1,7 +1,6 @@
 """Zones with the largest possible answers: each costs only its own request, in counted work."""
 
 import struct
-import sys
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -30,6 +29,7 @@ from mailcheck.operations.semaphores import CHECKS_AT_ONCE, CHECKS_OF_ACCOUNT, W
 from tests.dns.scripted_network import SERVER, Query, ScriptedNetwork, build_reply, collect
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import House, config_in_memory, result_of
+from tests.linear import count_calls
 from tests.table import rows
 from tests.web.checking import checking_house
 
@@ -97,21 +97,6 @@ HARD_TO_READ = {
     ),
     "prefixes": long_names("APL", " ".join(["1:0.0.0.0/0"] * 36), labels=0),
 }
-
-
-def count_calls(act: Callable[[], object]) -> int:
-    """Return the number of Python calls of an action, a measure that no slow machine changes."""
-    calls, before = [0], sys.getprofile()
-
-    def note(_frame: object, event: str, _arg: object) -> None:
-        calls[0] += event in ("call", "c_call")
-
-    sys.setprofile(note)
-    try:
-        act()
-    finally:
-        sys.setprofile(before)
-    return calls[0]
 
 
 class Asking:

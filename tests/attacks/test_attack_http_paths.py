@@ -80,7 +80,7 @@ def test_a_hostile_attachment_id_is_not_found(house: House, hostile: str) -> Non
     assert "x-injected" not in answer.headers
 
 
-@pytest.mark.parametrize("hostile", HOSTILE)
+@rows(*HOSTILE)
 def test_a_hostile_share_token_is_not_found(house: House, hostile: str) -> None:
     """A share token of any bytes is answered with a JSON 404."""
     answer = RawHttp(house).ask(f"/share/{hostile}")
@@ -88,7 +88,7 @@ def test_a_hostile_share_token_is_not_found(house: House, hostile: str) -> None:
     assert "x-injected" not in answer.headers
 
 
-@pytest.mark.parametrize("hostile", HOSTILE)
+@rows(*HOSTILE)
 def test_a_path_that_leads_nowhere_is_repeated_in_part(house: House, hostile: str) -> None:
     """An unknown path is answered with a JSON 404 that repeats only its beginning."""
     for base in ("/", "/api/v1/", "/api/v1/inbox/messages/x/y/"):

@@ -28,6 +28,7 @@ from tests.house import House, config_in_memory, mail, result_of, run
 from tests.imap import imap_talk, pop3_talk
 from tests.operations.scored_mails import zone_with
 from tests.smtp.talk import Talk as SmtpTalk
+from tests.table import rows
 from tests.web.compatible import mailosaur, mailslurp
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
@@ -65,7 +66,7 @@ ADDRESSES = (
 )
 
 
-@pytest.mark.parametrize("endpoint", ENDPOINTS)
+@rows(*ENDPOINTS)
 def test_metadata_of_the_sign_in_service(endpoint: str) -> None:
     """An address in the metadata that is not a plain https URL is not used."""
     for address in ADDRESSES:
@@ -90,7 +91,7 @@ ISSUERS = (
 )
 
 
-@pytest.mark.parametrize("issuer", ISSUERS, ids=str)
+@rows(*ISSUERS)
 def test_metadata_of_another_issuer(issuer: object) -> None:
     """Metadata is used only if its issuer is exactly the configured one."""
     company = Company()
@@ -117,7 +118,7 @@ WAYS = [
 ]
 
 
-@pytest.mark.parametrize(("has_password", "is_linked", "passkeys", "passwords"), WAYS)
+@rows(*WAYS)
 def test_the_last_way_to_sign_in(
     has_password: bool, is_linked: bool, passkeys: int, passwords: bool
 ) -> None:
@@ -172,7 +173,7 @@ def dump(house: House) -> str:
     return "\n".join(connection.iterdump())
 
 
-@pytest.mark.parametrize("fields", HOSTS, ids=str)
+@rows(*HOSTS)
 def test_links_under_a_forged_host(fields: tuple[str, ...]) -> None:
     """A name that a client sends is stored nowhere, so no alert and no report leads there."""
     house = House(config_in_memory(accounts=CHEAP), zone=zone_with())
@@ -246,7 +247,7 @@ def try_program(log_in: Callable[[House, str, str], bytes]) -> Callable[[House, 
 DOORS = (try_rest, try_mcp, try_mailosaur, try_mailslurp, *map(try_program, LOGINS))
 
 
-@pytest.mark.parametrize("door", DOORS)
+@rows(*DOORS)
 def test_keys_expire_at_every_door(door: Callable[[House, str], bool]) -> None:
     """A key works until the last moment before its expiry, and not from then on."""
     house = House(config_in_memory(accounts=CHEAP))
@@ -293,7 +294,7 @@ NAMES = (
 )
 
 
-@pytest.mark.parametrize("log_in", LOGINS)
+@rows(*LOGINS)
 def test_names_told_by_logins(log_in: Callable[[House, str, str], bytes]) -> None:
     """A wrong password costs one hash and gets one reply, whether the name exists or not."""
     work: Counter[str] = Counter()

@@ -37,6 +37,7 @@ from mailcheck.web.site.forms import MAX_PARTS
 from mailcheck.workers.child import limit_memory
 from mailcheck.workers.process import ProcessWorker
 from tests.house import House
+from tests.table import rows
 from tests.web.provider_requests import post, received, sample
 from tests.web.providers.test_providers_every import ROUTES
 
@@ -69,7 +70,7 @@ WITH_SUBJECT = [
 """The routes whose requests have a subject; others have a template or a whole mail."""
 
 
-@pytest.mark.parametrize("path", WITH_SUBJECT)
+@rows(*WITH_SUBJECT)
 def test_a_long_subject_is_rejected_in_the_form_of_the_provider(house: House, path: str) -> None:
     """Folding a header of 300 kB takes seconds, so it is never begun."""
     answer = post(house, path, with_subject(sample(path, "you@customer.example"), LONG))

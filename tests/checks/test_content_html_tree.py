@@ -1,10 +1,7 @@
 """Tests for the HTML tree: ends of elements, formatting, and linear time."""
 
 import itertools
-import sys
 from html.parser import HTMLParser
-from types import FrameType
-from typing import Any
 
 import nh3
 import pytest
@@ -22,6 +19,7 @@ from mailcheck.checks.content.html_tree import (
 )
 from mailcheck.checks.content.limits import MAX_HTML
 from mailcheck.checks.content.visible_text import render_visible_text
+from tests.linear import count_steps
 from tests.table import rows
 
 BLOCKS = ("p", "div", "ul", "li", "dl", "dt", "dd", "h1", "h2", "center", "blockquote", "button")
@@ -122,25 +120,6 @@ AFORE = {
 }
 
 
-def count_steps(markup: str) -> tuple[int, int]:
-    """Count the executed lines of Python, and the nodes of the tree."""
-    steps = 0
-
-    def trace(frame: FrameType, event: str, argument: object) -> Any:
-        nonlocal steps
-        steps += 1
-        return trace
-
-    previous = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        tree = read_tree(markup)
-        render_visible_text(tree)
-    finally:
-        sys.settrace(previous)
-    return steps, len(tree.nodes)
-
-
 @rows(*HOSTILE)
 def test_reading_takes_steps_in_proportion_to_the_page(name: str) -> None:
     """Twice the page takes about twice the steps, and nodes are limited."""
@@ -150,12 +129,14 @@ def test_reading_takes_steps_in_proportion_to_the_page(name: str) -> None:
         pieces = (HOSTILE[name].format(*[next(numbers)] * 3) for _ in range(count))
         return AFORE.get(name, "") + "".join(pieces)
 
-    steps, _ = count_steps(page(150))
-    markup = page(300)
-    more_steps, nodes = count_steps(markup)
+    def read(markup: str) -> int:
+        return count_steps(lambda: render_visible_text(read_tree(markup)))
+
+    steps, markup = read(page(150)), page(300)
+    more_steps = read(markup)
     assert more_steps < 2.3 * steps + 500
     assert more_steps < 150 * len(markup) + 500
-    assert nodes <= 2 * len(markup) + 2 * MAX_REOPENED
+    assert len(read_tree(markup).nodes) <= 2 * len(markup) + 2 * MAX_REOPENED
 
 
 @pytest.mark.untraced

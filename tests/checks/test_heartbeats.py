@@ -36,6 +36,7 @@ from mailcheck.core.domains.watches import Ended, Raised
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instants import DAY, HOUR, MINUTE, Instant, parse_instant
+from tests.table import rows
 
 BERLIN = "Europe/Berlin"
 DAILY = Schedule(at=6 * 60, zone=BERLIN)
@@ -103,15 +104,12 @@ def daily(**settings: object) -> HeartbeatSettings:
     return replace(HeartbeatSettings(DAILY, since=at("10 12:00")), **settings)
 
 
-@pytest.mark.parametrize(
-    ("after", "due"),
-    [
-        ("2026-03-27T12:00:00Z", "2026-03-28T01:30:00Z"),  # the day before summer time
-        ("2026-03-28T12:00:00Z", "2026-03-29T01:30:00Z"),  # 02:30 is skipped
-        ("2026-03-29T12:00:00Z", "2026-03-30T00:30:00Z"),
-        ("2026-10-24T12:00:00Z", "2026-10-25T00:30:00Z"),  # 02:30 comes twice
-        ("2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"),
-    ],
+@rows(
+    ("2026-03-27T12:00:00Z", "2026-03-28T01:30:00Z"),  # the day before summer time
+    ("2026-03-28T12:00:00Z", "2026-03-29T01:30:00Z"),  # 02:30 is skipped
+    ("2026-03-29T12:00:00Z", "2026-03-30T00:30:00Z"),
+    ("2026-10-24T12:00:00Z", "2026-10-25T00:30:00Z"),  # 02:30 comes twice
+    ("2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"),
 )
 def test_a_time_of_day_follows_the_clocks_of_its_zone(after: str, due: str) -> None:
     """A time of day is due once on each day, also on those on which clocks are changed."""
@@ -157,14 +155,11 @@ def test_days_of_the_week_and_intervals() -> None:
     assert parse_days(["mon", "tue", "wed", "thu", "fri", "sat", "sun"]) == ()
 
 
-@pytest.mark.parametrize(
-    ("settings", "name", "says"),
-    [
-        (Schedule(every=MINUTE), "everyMinutes", "from 5 to"),
-        (Schedule(zone="Europe/Berlni"), "timeZone", "did you mean Europe/Berlin?"),
-        (Schedule(zone="../../etc/passwd"), "timeZone", "must be a time zone"),
-        (Schedule(zone=""), "timeZone", "must be a time zone"),
-    ],
+@rows(
+    (Schedule(every=MINUTE), "everyMinutes", "from 5 to"),
+    (Schedule(zone="Europe/Berlni"), "timeZone", "did you mean Europe/Berlin?"),
+    (Schedule(zone="../../etc/passwd"), "timeZone", "must be a time zone"),
+    (Schedule(zone=""), "timeZone", "must be a time zone"),
 )
 def test_a_wrong_schedule_names_the_parameter(settings: Schedule, name: str, says: str) -> None:
     """A schedule that cannot be kept is refused with the name of the parameter."""
@@ -173,7 +168,7 @@ def test_a_wrong_schedule_names_the_parameter(settings: Schedule, name: str, say
     assert caught.value.name == name
 
 
-@pytest.mark.parametrize("name", ["", "-a", "a.b", "a b", "x" * 33, "bäckup"])
+@rows("", "-a", "a.b", "a b", "x" * 33, "bäckup")
 def test_a_name_is_a_plain_word(name: str) -> None:
     """A name has letters, digits and hyphens only, so it is no domain and fits into an address."""
     with pytest.raises(InvalidParameter):
@@ -268,7 +263,7 @@ def test_a_year_without_a_beat_is_evaluated_at_once() -> None:
     assert sum(missing for _, _, missing in run.days.values()) <= MOST_MISSES + 1
 
 
-@pytest.mark.parametrize("hours", [1, 30, 100])
+@rows(1, 30, 100)
 def test_no_alarm_while_senders_may_retry_after_a_downtime(hours: int) -> None:
     """Mail that was due while no daemon ran may come when its sender tries again."""
     up = Instant(at("11 04:00") + hours * HOUR)
@@ -330,16 +325,13 @@ def test_a_satisfied_beat_stays_so_after_a_small_step_back() -> None:
     assert run.next == at("12 05:30") + STORING + 1
 
 
-@pytest.mark.parametrize(
-    ("worse", "key"),
-    [
-        (replace(GOOD, score=90), "score"),
-        (replace(GOOD, spf=False), "spf"),
-        (replace(GOOD, dkim=False), "dkim"),
-        (replace(GOOD, dmarc=False), "dmarc"),
-        (replace(GOOD, tls=False), "tls"),
-        (replace(GOOD, seconds=601, slowest="mx1.example.com"), "slow"),
-    ],
+@rows(
+    (replace(GOOD, score=90), "score"),
+    (replace(GOOD, spf=False), "spf"),
+    (replace(GOOD, dkim=False), "dkim"),
+    (replace(GOOD, dmarc=False), "dmarc"),
+    (replace(GOOD, tls=False), "tls"),
+    (replace(GOOD, seconds=601, slowest="mx1.example.com"), "slow"),
 )
 def test_a_beat_that_became_worse_raises_one_alert(worse: BeatFacts, key: str) -> None:
     """What was good before and is not now is one alert, until it is good again."""
@@ -350,13 +342,10 @@ def test_a_beat_that_became_worse_raises_one_alert(worse: BeatFacts, key: str) -
     assert run.beat(at("14 05:00")) == [f"-{key}"]
 
 
-@pytest.mark.parametrize(
-    "facts",
-    [
-        BeatFacts(),
-        replace(GOOD, spf=None, dkim=None, dmarc=None, tls=None, score=None, seconds=None),
-        replace(GOOD, score=92),
-    ],
+@rows(
+    BeatFacts(),
+    replace(GOOD, spf=None, dkim=None, dmarc=None, tls=None, score=None, seconds=None),
+    replace(GOOD, score=92),
 )
 def test_an_undetermined_result_is_no_change(facts: BeatFacts) -> None:
     """What could not be determined, and a score that is a little lower, raise nothing."""
@@ -449,9 +438,7 @@ def test_the_time_in_transit_is_that_of_the_received_fields() -> None:
     assert behind.seconds == 0  # a clock is wrong
 
 
-@pytest.mark.parametrize(
-    "raw", [b"", b"Received: nonsense\r\n\r\n", b"Subject: x\r\n\r\n", b"\xff"]
-)
+@rows(b"", b"Received: nonsense\r\n\r\n", b"Subject: x\r\n\r\n", b"\xff")
 def test_a_mail_without_dates_has_no_time_in_transit(raw: bytes) -> None:
     """Without a readable Received field the time is unknown, not zero."""
     assert read_transit(raw, at("10 12:00")) is None

@@ -1,11 +1,11 @@
 """The limits of memory of a daemon, derived from the memory that it may use."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.config.options import SmtpOptions
 from mailcheck.core.memory.client_limits import AMPLE, BASE, MEBIBYTE, OF_OCTET, MemoryPlan
+from tests.table import rows
 
 LIMITS = (
     "incoming",
@@ -38,10 +38,7 @@ def test_incoming_mail_fits(size: int) -> None:
         assert BASE + plan.incoming * OF_OCTET <= size
 
 
-@pytest.mark.parametrize(
-    ("mebibytes", "largest", "filtered"),
-    [(256, 4, 0), (512, 14, 1), (768, 25, 2), (65_536, 512, 2)],
-)
+@rows((256, 4, 0), (512, 14, 1), (768, 25, 2), (65_536, 512, 2))
 def test_documented_sizes(mebibytes: int, largest: int, filtered: int) -> None:
     """The page that tunes a daemon names these sizes of mails, and numbers of filtered mails."""
     plan = MemoryPlan(mebibytes * MEBIBYTE)

@@ -172,7 +172,7 @@ class TestListening:
             ListeningService(MemoryReactorClock(), "HTTP", [address], Factory())
         assert text in str(caught.value)
 
-    @pytest.mark.parametrize("host", ["192.0.2.1", "nowhere.invalid"])
+    @rows("192.0.2.1", "nowhere.invalid")
     async def test_an_address_that_is_not_ours(self, host: str) -> None:
         """An address that this machine does not have is reported."""
         from twisted.internet import reactor

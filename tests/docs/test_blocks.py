@@ -34,9 +34,7 @@ def test_each_block_is_run(block: Block) -> None:
 _COMMAND = re.compile(r"^(\$ )?(mailcheck|curl|docker|make|twistd|apt-get|systemctl|swaks) ", re.M)
 
 
-@pytest.mark.parametrize(
-    "block", [one for one in BLOCKS if one.language == "text"], ids=lambda block: block.name
-)
+@rows(*(one for one in BLOCKS if one.language == "text"))
 def test_commands_are_no_text(block: Block) -> None:
     """A block that shows commands is shell, so that it is run, or states why not."""
     assert block.marker or not _COMMAND.search(block.text)

@@ -56,7 +56,7 @@ def texts(value: Any) -> str:
     return " ".join(map(texts, value)) if isinstance(value, list) else str(value)
 
 
-@pytest.mark.parametrize("form", CHAT_FORMATS)
+@rows(*CHAT_FORMATS)
 def test_each_format_has_title_lines_and_page(form: str) -> None:
     """Each format shows the title, each line, and where to go on."""
     found = texts(write(form, "Open problems:", "* a.example: SPF is missing"))

@@ -37,6 +37,7 @@ from tests.corpus.feedback_mails import feedback_file
 from tests.corpus.report_files import FOLDER, document, gzipped, report_mail, zipped
 from tests.fakes.report_senders import DOMAIN, RECEIVERS, reports_zone, signed_report
 from tests.house import House, config_in_memory, run
+from tests.table import rows
 from tests.web.reporting import address, reporting_house, send
 
 NEW, KNOWN, REJECTED = ImportOutcome
@@ -251,7 +252,7 @@ class _DyingWorker(DirectWorker):
         return super().run(call, owner)
 
 
-@pytest.mark.parametrize("failure", [WorkerDied, WorkTooSlow])
+@rows(WorkerDied, WorkTooSlow)
 def test_a_file_that_ends_the_process(failure: type[WorkerDied]) -> None:
     """One file that ends the child process is rejected, and all others are imported."""
     worker = _DyingWorker(2, failure)

@@ -45,6 +45,7 @@ from mailcheck.ports.probes import InboundAnswer
 from mailcheck.store.inbound_store import InboundFilter
 from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory, mail, result_of, run
+from tests.table import rows
 from tests.web.workers import FaultyWorker
 
 URL = "http://app.example.com/in"
@@ -455,14 +456,11 @@ def test_letters_are_checked(application: Application) -> None:
         application.send(route)
 
 
-@pytest.mark.parametrize(
-    ("pattern", "address"),
-    [
-        ("in@app.test", "in@app.test"),
-        ("support@*", "support@app.example"),
-        ("*+ticket-*@*.test", "test+ticket-test@test.test"),
-        ("*", "test@app.example"),
-    ],
+@rows(
+    ("in@app.test", "in@app.test"),
+    ("support@*", "support@app.example"),
+    ("*+ticket-*@*.test", "test+ticket-test@test.test"),
+    ("*", "test@app.example"),
 )
 def test_default_recipients(pattern: str, address: str) -> None:
     """A mail without a recipient goes to an address that the pattern matches."""

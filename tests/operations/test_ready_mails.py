@@ -95,12 +95,9 @@ def test_the_table_has_every_mail() -> None:
     assert len(set(titles)) == len(titles)
 
 
-@pytest.mark.parametrize(
-    ("name", "original"),
-    [
-        *((name, ORIGINAL) for name in OF_SMALL_SIZE),
-        *((name, None) for name in ReadyMail if READY_MAILS[name].refers),
-    ],
+@rows(
+    *((name, ORIGINAL) for name in OF_SMALL_SIZE),
+    *((name, None) for name in ReadyMail if READY_MAILS[name].refers),
 )
 def test_every_mail_is_valid(name: ReadyMail, original: Original | None) -> None:
     """Each mail has the fields that a mail must have, CRLF line ends, and no defects."""
@@ -116,7 +113,7 @@ def test_every_mail_is_valid(name: ReadyMail, original: Original | None) -> None
     assert re.fullmatch(r"<[^<>@\s]+@[a-z.]+>", str(message["Message-ID"]))
 
 
-@pytest.mark.parametrize("name", [name for name in ReadyMail if READY_MAILS[name].refers])
+@rows(*(name for name in ReadyMail if READY_MAILS[name].refers))
 def test_mails_about_a_message_name_it(name: ReadyMail) -> None:
     """A mail that is about a message has its Message-ID where real mails of this kind have it."""
     mail = written(name)
@@ -260,7 +257,7 @@ def test_html_has_the_marks_by_which_quotes_are_found(
         assert html.lower().count("<html") <= 1
 
 
-@pytest.mark.parametrize("program", MailProgram)
+@rows(*MailProgram)
 def test_the_place_of_an_answer_is_the_chosen_one(program: MailProgram) -> None:
     """The answer is above, below, or between the quoted lines, in text and in HTML."""
     quoted = read_quoted(SENT, NOW)

@@ -24,6 +24,7 @@ from tests.spec.resources import (
 )
 from tests.spec.routes import ROUTES
 from tests.spec.shapes import Shape, is_calendar_date, is_timestamp
+from tests.table import rows
 
 NOW = "2026-11-21T12:00:00.000Z"
 
@@ -349,7 +350,7 @@ TABLES: dict[str, tuple[Shape, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("table", TABLES)
+@rows(*TABLES)
 def test_a_table_takes_what_it_describes_and_misses_each_field(table: str) -> None:
     """A valid body matches its table, and does not without any of its fields."""
     shape, good = TABLES[table]
@@ -360,39 +361,36 @@ def test_a_table_takes_what_it_describes_and_misses_each_field(table: str) -> No
     assert shape.problems({**good, "novelty": 1})
 
 
-@pytest.mark.parametrize(
-    ("table", "change"),
-    [
-        ("2.1", {"hasDmarc": True}),
-        ("2.1", {"hasSpf": False}),
-        ("2.1", {"records": [{"exchange": "a", "priority": "10", "ip": []}]}),
-        ("2.1", {"records": [{"exchange": "a", "priority": n, "ip": []} for n in (20, 10)]}),
-        ("2.2", {"totalListed": 2}),
-        ("2.2", {"queryType": "IP"}),
-        ("2.2", {"results": GOOD_BLACKLIST["results"][1:]}),
-        ("2.3", {"score": 101}),
-        ("2.3", {"grade": "B"}),
-        ("2.3", {"score": 79, "grade": "B"}),
-        ("2.3", {"factors": GOOD_REPUTATION["factors"][:7]}),
-        ("2.4", {"checkUrl": "/test/another"}),
-        ("2.4", {"testId": "UPPER"}),
-        ("2.4", {"address": "test-b234567bcdefg@mailcheck.example"}),
-        ("2.5", {"score": 10.1}),
-        ("2.5", {"score": 9.55}),
-        ("2.5", {"status": "done"}),
-        ("2.5", {"status": "pending"}),
-        ("2.5", {"status": "processing"}),
-        ("2.5", {"status": "expired"}),
-        ("2.5", {"status": "error"}),
-        ("2.5", {"score": 9.4}),
-        ("2.5", {"deductions": []}),
-        ("2.5", {"checks": {"spf": GOOD_CHECKS["spf"]}}),
-        ("2.5", {"checks": {**GOOD_CHECKS, "rdns": GOOD_CHECKS["spf"]}}),
-        ("2.5", {"checks": {**GOOD_CHECKS, "spf": {**GOOD_CHECKS["spf"], "deduction": 1.0}}}),
-        ("2.5", {"checks": {**GOOD_CHECKS, "spf": {**GOOD_CHECKS["spf"], "result": "unknown"}}}),
-        ("2.5", {"report": {**GOOD_REPORT, "checklists": []}}),
-        ("2.6", {"success": "true"}),
-    ],
+@rows(
+    ("2.1", {"hasDmarc": True}),
+    ("2.1", {"hasSpf": False}),
+    ("2.1", {"records": [{"exchange": "a", "priority": "10", "ip": []}]}),
+    ("2.1", {"records": [{"exchange": "a", "priority": n, "ip": []} for n in (20, 10)]}),
+    ("2.2", {"totalListed": 2}),
+    ("2.2", {"queryType": "IP"}),
+    ("2.2", {"results": GOOD_BLACKLIST["results"][1:]}),
+    ("2.3", {"score": 101}),
+    ("2.3", {"grade": "B"}),
+    ("2.3", {"score": 79, "grade": "B"}),
+    ("2.3", {"factors": GOOD_REPUTATION["factors"][:7]}),
+    ("2.4", {"checkUrl": "/test/another"}),
+    ("2.4", {"testId": "UPPER"}),
+    ("2.4", {"address": "test-b234567bcdefg@mailcheck.example"}),
+    ("2.5", {"score": 10.1}),
+    ("2.5", {"score": 9.55}),
+    ("2.5", {"status": "done"}),
+    ("2.5", {"status": "pending"}),
+    ("2.5", {"status": "processing"}),
+    ("2.5", {"status": "expired"}),
+    ("2.5", {"status": "error"}),
+    ("2.5", {"score": 9.4}),
+    ("2.5", {"deductions": []}),
+    ("2.5", {"checks": {"spf": GOOD_CHECKS["spf"]}}),
+    ("2.5", {"checks": {**GOOD_CHECKS, "rdns": GOOD_CHECKS["spf"]}}),
+    ("2.5", {"checks": {**GOOD_CHECKS, "spf": {**GOOD_CHECKS["spf"], "deduction": 1.0}}}),
+    ("2.5", {"checks": {**GOOD_CHECKS, "spf": {**GOOD_CHECKS["spf"], "result": "unknown"}}}),
+    ("2.5", {"report": {**GOOD_REPORT, "checklists": []}}),
+    ("2.6", {"success": "true"}),
 )
 def test_a_table_refuses_what_contradicts_it(table: str, change: dict[str, Any]) -> None:
     """Each change violates a promise of its table."""
@@ -400,11 +398,8 @@ def test_a_table_refuses_what_contradicts_it(table: str, change: dict[str, Any])
     assert shape.problems({**good, **change})
 
 
-@pytest.mark.parametrize(
-    ("score", "grade"),
-    [(100, "A+"), (90, "A+"), (89, "A"), (80, "A"), (79, "B"), (70, "B"), (69, "C"), (60, "C"),
-     (59, "D"), (50, "D"), (49, "F"), (0, "F")],
-)  # fmt: skip
+@rows((100, "A+"), (90, "A+"), (89, "A"), (80, "A"), (79, "B"), (70, "B"), (69, "C"), (60, "C"),
+     (59, "D"), (50, "D"), (49, "F"), (0, "F"))  # fmt: skip
 def test_the_grading_scale(score: int, grade: str) -> None:
     """The grades begin at the scores in the contract."""
     assert grade_of(score) == grade

@@ -82,7 +82,7 @@ def test_a_json_body_is_read_under_default_types(
     assert house.get("/inbox/messages").json["total"] == 1
 
 
-@pytest.mark.parametrize("one", OPEN, ids=named)
+@rows(*OPEN)
 def test_mailpit_and_mailhog_read_json_under_every_type(one: tuple[Door, Route[Any]]) -> None:
     """A body that is not JSON is an error under every type, as for the products themselves."""
     site = OpenSite()

@@ -60,7 +60,7 @@ PROMISES = {
     (route.method, route.path.removeprefix(API)): route for route in ROUTES if route.is_metered
 }
 
-BY_ID = pytest.mark.parametrize("name", OPERATIONS)
+BY_ID = rows(*OPERATIONS)
 
 
 def fetch(house: House, **headers: str) -> Answer:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from mailcheck.operations.deliverability.preflight import MAX_RECORDS
+from tests.table import rows
 from tests.web.scored_house import ScoredHouse
 
 DMARC = {"name": "_dmarc.sender.example", "type": "TXT", "value": "v=DMARC1; p=reject"}
@@ -71,7 +72,7 @@ BAD_BODIES: list[tuple[bytes, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("raw", "error"), BAD_BODIES)
+@rows(*BAD_BODIES)
 def test_a_bad_body_is_explained(scored: ScoredHouse, raw: bytes, error: str) -> None:
     """An invalid body is 400 with a sentence that names the record and the field."""
     test_id = scored.generate()

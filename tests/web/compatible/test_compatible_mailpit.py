@@ -732,7 +732,7 @@ def test_unknown_messages(site: OpenSite) -> None:
     assert site.get("/view/nonsense.html").status == 404
 
 
-@pytest.mark.parametrize("route", MAILPIT.routes, ids=lambda one: f"{one.method} {one.path}")
+@rows(*MAILPIT.routes)
 def test_every_declared_route(site: OpenSite, route: Route[Any]) -> None:
     """A route that is offered answers without an error; the others answer with their reason."""
     site.send("jane@customer.example", raw=RICH)

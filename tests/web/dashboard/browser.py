@@ -2,7 +2,7 @@
 
 import re
 from functools import cache
-from html.parser import HTMLParser
+from html import unescape
 from urllib.parse import urlencode, urlsplit
 
 from mailcheck.api.urls import API_PATH
@@ -14,6 +14,17 @@ from tests.web.raw_http import RawHttp, read_answer, request
 
 PICTURES = re.compile(r'<svg hidden aria-hidden="true">\n<symbol.*?</svg>', re.DOTALL)
 """The symbols of the icons: the same half of the elements on each page."""
+
+TAG = re.compile(
+    r"<!--.*?-->|<!doctype html>"
+    r"""|<(/?)([a-z][a-z0-9-]*)((?:\s+[^\s"'<>/=]+(?:="[^"]*")?)*)\s*(/?)>""",
+    re.DOTALL,
+)
+"""A comment or a tag as pages write them. Python's parser, which reads everything, takes thrice the
+time."""
+
+FIELD = re.compile(r"""([^\s"'<>/=]+)(?:="([^"]*)")?""")
+"""An attribute."""
 
 VOID = frozenset({"meta", "link", "input", "img", "br", "hr", "source", "wbr"})
 
@@ -170,11 +181,10 @@ class Browser:
             self.cookies[name] = value
 
 
-class PageReader(HTMLParser):
+class PageReader:
     """Parses a page and collects its problems."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.problems: list[str] = []
         self.form_token = ""
         self.fields: dict[str, str] = {}
@@ -188,13 +198,24 @@ class PageReader(HTMLParser):
         self._labelled: set[str] = set()
         self._unlabelled: list[str] = []
 
-    def updatepos(self, i: int, j: int) -> int:
-        """Count no lines, since no problem names one."""
-        return j
+    def feed(self, markup: str) -> None:
+        """Read the markup of a page, or of a part of one."""
+        texts, end = [], 0
+        for found in TAG.finditer(markup):
+            texts.append(markup[end : found.start()])
+            end = found.end()
+            closes, tag, fields, is_both = found.groups()
+            if tag and not closes:
+                known = {name.lower(): unescape(value) for name, value in FIELD.findall(fields)}
+                self._begin(tag, known)
+            if closes or is_both:
+                self._end(tag)
+        texts.append(markup[end:])
+        self.problems += [f"not a tag: {text[:80]}" for text in texts if "<" in text]
+        self.text = unescape("".join(texts))
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def _begin(self, tag: str, known: dict[str, str]) -> None:
         """Check an element."""
-        known = {name: value or "" for name, value in attrs}
         if tag not in VOID:
             self._open.append(tag)
         self._judge(tag, known)
@@ -231,18 +252,13 @@ class PageReader(HTMLParser):
         if is_field and "hidden" not in known and "aria-label" not in known:
             self._unlabelled.append(known.get("id", "nameless"))
 
-    def handle_endtag(self, tag: str) -> None:
+    def _end(self, tag: str) -> None:
         """Close an element."""
         if not self._open or self._open.pop() != tag:
             self.problems.append(f"</{tag}> has no start tag")
 
-    def handle_data(self, data: str) -> None:
-        """Collect the text."""
-        self.text += data
-
     def finish(self) -> None:
         """Collect the problems of the page as a whole."""
-        self.close()
         self.problems += [f"<{tag}> is not closed" for tag in self._open]
         missing = [field for field in self._unlabelled if field not in self._labelled]
         self.problems += [f"the field {field} has no label" for field in missing]

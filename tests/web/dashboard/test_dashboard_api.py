@@ -9,6 +9,7 @@ from mailcheck.web.dashboard.api_reference.view import describe_type, list_field
 from mailcheck.web.dashboard.rendering import render_code
 from tests.house import Answer, House, mail, run
 from tests.spec.description import load_document
+from tests.table import rows
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.inbox_visit import receive
 from tests.web.raw_http import RawHttp
@@ -68,7 +69,7 @@ def test_page_and_document_lead_to_each_other(page: Browser, house: House) -> No
     assert "/api" in page.page.addresses
 
 
-@pytest.mark.parametrize("path", ["", *GROUPS, "responses", "types"])
+@rows("", *GROUPS, "responses", "types")
 def test_the_compressed_pages_are_small(house: House, path: str) -> None:
     """Compressed, each page of the reference has at most 60 % of the 80 kB of a page."""
     raw = RawHttp(house)

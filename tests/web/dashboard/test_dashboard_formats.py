@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pytest
 from jinja2 import nodes
 
 from mailcheck.core.instants import Instant
@@ -124,14 +123,14 @@ def test_numbers_and_times_in_templates_have_their_filter() -> None:
     assert not faults, "\n".join(sorted(faults))
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(FOLDER)))
+@rows(*MODULES)
 def test_modules_of_pages_format_no_numbers_and_times(path: Path) -> None:
     """Only the module of the filters formats numbers and times, and names what is missing."""
     text = path.read_text("utf-8")
     assert not re.findall(r":,\}|:\.\df\}|strftime\(|isoformat\(|\(no (?:subject|sender)\)", text)
 
 
-@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
+@rows(*TEMPLATES)
 def test_templates_name_no_missing_subject_or_sender(path: Path) -> None:
     """The words for a missing subject, author or envelope sender stand in no template."""
     assert not re.findall(r"\((?:no|null) (?:subject|sender)\)|&lt;&gt;", path.read_text("utf-8"))

@@ -9,6 +9,7 @@ from jsonschema import Draft202012Validator
 from mailcheck.core.rights import Rights, TagLimit
 from mailcheck.web.mcp.dispatch import TOOL_CALL
 from tests.house import House, mail
+from tests.table import rows
 from tests.web.mcp.agent import STATELESS, Agent, failure_of, marker_of
 
 INBOX_TOOLS = [
@@ -55,7 +56,7 @@ def test_the_list_is_short(agent: Agent) -> None:
     assert len(agent.request("tools/list").body) < 16_000
 
 
-@pytest.mark.parametrize("name", NAMES)
+@rows(*NAMES)
 def test_each_tool_says_what_it_takes_and_gives(agent: Agent, name: str) -> None:
     """Each tool has a description, and two valid schemas of JSON Schema 2020-12."""
     tool = agent.tools()[name]
@@ -213,7 +214,7 @@ BAD_ARGUMENTS: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("tool", "arguments", "sentence"), BAD_ARGUMENTS)
+@rows(*BAD_ARGUMENTS)
 def test_bad_arguments_are_explained_to_the_model(
     agent: Agent, tool: str, arguments: dict[str, Any], sentence: str
 ) -> None:

@@ -54,6 +54,7 @@ from mailcheck.web.providers.inbound import brevo, ses, sns_key
 from mailcheck.web.providers.inbound.catalogue import format_rows, inbound_providers
 from mailcheck.web.providers.inbound.forms import write_multipart
 from mailcheck.web.providers.inbound.received import ReceivedMail
+from tests.table import rows
 
 BASE = "http://mailcheck.example/providers"
 PROVIDERS = inbound_providers(BASE)
@@ -237,7 +238,7 @@ WITHOUT_MARKS = (ReadyMail.REPLY_OUTLOOK_BELOW, ReadyMail.REPLY_OUTLOOK_BETWEEN)
 """Outlook marks only the beginning of the mail that it quotes."""
 
 
-@pytest.mark.parametrize("name", [name for name in ReadyMail if "reply-" in name])
+@rows(*(name for name in ReadyMail if "reply-" in name))
 def test_a_reply_is_told_from_the_quoted_mail(name: ReadyMail) -> None:
     """The reply is found as Outlook, Gmail and Apple Mail quote: above, below and between."""
     original = Original(MAIL, "in@app.test", "ana@s.test")
@@ -526,7 +527,7 @@ def _now(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "datetime", Clock)
 
 
-@pytest.mark.parametrize("name", SIGNED)
+@rows(*SIGNED)
 def test_a_signature_is_valid_unless_it_has_a_fault(name: InboundFormat) -> None:
     """Each signature is verified, and a wrong one is refused."""
     SIGNED[name](write(name))
@@ -535,7 +536,7 @@ def test_a_signature_is_valid_unless_it_has_a_fault(name: InboundFormat) -> None
         SIGNED[name](write(name, moment=wrong))
 
 
-@pytest.mark.parametrize("name", WRITTEN)
+@rows(*WRITTEN)
 def test_faults_change_what_they_say(name: InboundFormat) -> None:
     """A format that can have a wrong signature or an old time stamp changes with it."""
     route = route_of(name, user="u", password="p")
@@ -548,7 +549,7 @@ def test_faults_change_what_they_say(name: InboundFormat) -> None:
         assert (changed != usual) == can_differ or is_signed_randomly, fault
 
 
-@pytest.mark.parametrize("name", WRITTEN)
+@rows(*WRITTEN)
 def test_a_retry_keeps_the_ids(name: InboundFormat) -> None:
     """A later attempt differs only in the signature and its time stamp."""
     later = replace(MOMENT, at=Instant(AT + MINUTE), number=2)

@@ -88,7 +88,7 @@ def test_a_search_finds_the_mail_of_a_provider(house: House, path: str) -> None:
     assert [one["via"] for one in found] == ["smtp"]
 
 
-@pytest.mark.parametrize("path", ROUTES)
+@rows(*ROUTES)
 def test_a_request_without_a_key_is_rejected(house: House, path: str) -> None:
     """Without a key, and with an unknown one, no mail is stored; the error is the provider's."""
     assert post(house, path, key=None).status == status(path, KeyMissing)
@@ -96,7 +96,7 @@ def test_a_request_without_a_key_is_rejected(house: House, path: str) -> None:
     assert received(house) == []
 
 
-@pytest.mark.parametrize("path", ROUTES)
+@rows(*ROUTES)
 def test_a_key_needs_the_scope_to_submit_mail(house: House, path: str) -> None:
     """A key that may only read sends no mail, and the error names the scope."""
     key = house.issue_key(house.account, rights=make_rights(["inbox:read"]))

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Any, get_args
 
-import pytest
 from msgspec import Struct
 from msgspec.structs import fields
 
 from mailcheck.web.providers import brevo, mailgun, mailtrap, postmark, resend, sendgrid, ses
 from mailcheck.web.providers.catalogue import PROVIDERS
+from tests.table import rows
 
 DOCUMENTED: dict[type[Struct], str] = {
     resend.SendEmail: """
@@ -66,7 +66,7 @@ def structs_in(kind: Any) -> Iterator[type[Struct]]:
         yield from structs_in(one)
 
 
-@pytest.mark.parametrize("request_class", DOCUMENTED, ids=lambda one: one.__module__)
+@rows(*DOCUMENTED)
 def test_each_field_is_read_or_named_as_ignored(request_class: type[Struct]) -> None:
     """No field is dropped without a word, and none is both read and named as ignored."""
     name = request_class.__module__.rpartition(".")[2]
