@@ -22,16 +22,19 @@ from xml.etree import ElementTree
 from twisted.internet.defer import ensureDeferred
 from twisted.internet.task import LoopingCall, react
 
-from mailcheck.checks.receiver_reports.aggregate import AggregateReport, Row, Signature, SpfCheck
-from mailcheck.checks.receiver_reports.overview import OverviewRequest, summarize_page
-from mailcheck.checks.receiver_reports.reading import read_report_mail
-from mailcheck.checks.receiver_reports.senders import (
+from mailcheck.checks.receiver_reports.aggregate import (
+    AggregateReport,
     PackedRow,
     ReportedRow,
-    find_addresses_to_resolve,
+    Row,
+    Signature,
+    SpfCheck,
     pack_row,
     pack_rows,
 )
+from mailcheck.checks.receiver_reports.overview import OverviewRequest, summarize_page
+from mailcheck.checks.receiver_reports.reading import read_report_mail
+from mailcheck.checks.receiver_reports.senders import find_addresses_to_resolve
 from mailcheck.core.domains.receiver_reports import LARGEST_REPORT_PAGE
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.workers.process import ProcessWorker

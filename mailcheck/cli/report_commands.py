@@ -24,15 +24,15 @@ from mailcheck.api.domains.receiver_reports import (
 from mailcheck.api.requests.checks import DEFAULT_REPORT_DAYS, MOST_REPORT_DAYS
 from mailcheck.api.shapes import as_json
 from mailcheck.assembly.checks import open_resolvers
-from mailcheck.checks.receiver_reports.aggregate import AggregateReport
-from mailcheck.checks.receiver_reports.overview import OverviewRequest, overview_of
-from mailcheck.checks.receiver_reports.reading import RejectedDocument, read_report_files
-from mailcheck.checks.receiver_reports.senders import (
+from mailcheck.checks.receiver_reports.aggregate import (
+    AggregateReport,
     ReportedRow,
     pack_row,
     pack_rows,
     rows_of_report,
 )
+from mailcheck.checks.receiver_reports.overview import OverviewRequest, overview_of
+from mailcheck.checks.receiver_reports.reading import RejectedDocument, read_report_files
 from mailcheck.checks.receiver_reports.tls import TlsReport
 from mailcheck.cli.access.daemon_access import (
     add_daemon_command,

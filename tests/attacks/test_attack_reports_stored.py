@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mailcheck.checks.receiver_reports.aggregate import parse_aggregate_report
+from mailcheck.checks.receiver_reports.aggregate_xml import parse_aggregate_report
 from mailcheck.checks.receiver_reports.limits import MAX_COUNT, MAX_SUM
 from mailcheck.checks.receiver_reports.tls import parse_tls_report, sessions_of
 from mailcheck.core.errors import ReportRefused

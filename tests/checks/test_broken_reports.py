@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.checks.receiver_reports.aggregate import AggregateReport, parse_aggregate_report
+from mailcheck.checks.receiver_reports.aggregate import AggregateReport
+from mailcheck.checks.receiver_reports.aggregate_xml import parse_aggregate_report
 from mailcheck.core.errors import ReportRefused
 from tests.corpus.report_files import document
 from tests.linear import assert_linear

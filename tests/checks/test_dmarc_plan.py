@@ -4,7 +4,14 @@ from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
 from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.findings import RecordToPublish
-from mailcheck.checks.receiver_reports.aggregate import Row, Signature, SpfCheck
+from mailcheck.checks.receiver_reports.aggregate import (
+    ReportedRow,
+    Row,
+    Signature,
+    SpfCheck,
+    pack_row,
+    pack_rows,
+)
 from mailcheck.checks.receiver_reports.origins import SenderMail, count_mail
 from mailcheck.checks.receiver_reports.plan import (
     PlanStep,
@@ -18,7 +25,6 @@ from mailcheck.checks.receiver_reports.plan import (
     simulate_policy,
     simulate_record,
 )
-from mailcheck.checks.receiver_reports.senders import ReportedRow, pack_row, pack_rows
 from mailcheck.core.domains.receiver_reports import Coverage, SenderDecision
 from mailcheck.core.instants import DAY, Instant
 from tests.fakes.memory_zone import MemoryZone

@@ -1,9 +1,8 @@
 """The failing senders in reports as facts of a watch."""
 
 from mailcheck.checks.findings import Severity
-from mailcheck.checks.receiver_reports.aggregate import SpfCheck
+from mailcheck.checks.receiver_reports.aggregate import ReportedRow, SpfCheck, pack_row, pack_rows
 from mailcheck.checks.receiver_reports.origins import SenderMail, count_mail
-from mailcheck.checks.receiver_reports.senders import ReportedRow, pack_row, pack_rows
 from mailcheck.checks.watching.facts import MAX_FAILING_SENDERS, facts_of_senders
 from mailcheck.core.domains.receiver_reports import SenderDecision
 from mailcheck.core.instants import Instant

@@ -9,11 +9,13 @@ from msgspec.structs import replace
 
 from mailcheck.checks.receiver_reports.aggregate import (
     AggregateReport,
+    ReportedRow,
     Row,
     Signature,
     SpfCheck,
-    parse_aggregate_report,
+    rows_of_report,
 )
+from mailcheck.checks.receiver_reports.aggregate_xml import parse_aggregate_report
 from mailcheck.checks.receiver_reports.limits import MAX_COUNT
 from mailcheck.checks.receiver_reports.overview import overview_of
 from mailcheck.checks.receiver_reports.reading import (
@@ -22,15 +24,8 @@ from mailcheck.checks.receiver_reports.reading import (
     read_report_files,
     read_report_mail,
 )
-from mailcheck.checks.receiver_reports.senders import (
-    Cause,
-    ReportedRow,
-    Sender,
-    advise,
-    explain,
-    find_cause,
-    rows_of_report,
-)
+from mailcheck.checks.receiver_reports.sender_texts import advise, explain
+from mailcheck.checks.receiver_reports.senders import Cause, Sender, find_cause
 from mailcheck.checks.receiver_reports.tls import TlsReport, parse_tls_report, sessions_of
 from mailcheck.core.errors import ReportRefused
 from mailcheck.core.instants import Instant

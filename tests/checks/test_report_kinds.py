@@ -8,25 +8,21 @@ from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.checks.receiver_reports.aggregate import (
     AggregateReport,
+    ReportedRow,
     Row,
     Signature,
     SpfCheck,
-    parse_aggregate_report,
-    read_address,
+    pack_row,
+    pack_rows,
 )
+from mailcheck.checks.receiver_reports.aggregate_xml import parse_aggregate_report
 from mailcheck.checks.receiver_reports.feedback import NoReport, read_feedback_mail
 from mailcheck.checks.receiver_reports.origins import count_mail, find_together
 from mailcheck.checks.receiver_reports.overview import Overview, overview_of
 from mailcheck.checks.receiver_reports.plan import Proposal, StepKind, find_steps
-from mailcheck.checks.receiver_reports.senders import (
-    Cause,
-    ReportedRow,
-    advise,
-    advise_owner,
-    explain,
-    pack_row,
-    pack_rows,
-)
+from mailcheck.checks.receiver_reports.report_builder import read_address
+from mailcheck.checks.receiver_reports.sender_texts import advise, advise_owner, explain
+from mailcheck.checks.receiver_reports.senders import Cause
 from mailcheck.checks.receiver_reports.tls import parse_tls_report, sessions_of
 from mailcheck.core.domains.receiver_reports import OTHER_SENDERS, SenderDecision
 from mailcheck.core.instants import BEGINNING

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from mailcheck.checks.receiver_reports.aggregate import parse_aggregate_report
+from mailcheck.checks.receiver_reports.aggregate_xml import parse_aggregate_report
 from mailcheck.config.options import Config
 from mailcheck.core.domains.receiver_reports import (
     ReceiverReport,

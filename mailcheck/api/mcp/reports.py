@@ -21,7 +21,8 @@ from mailcheck.checks.receiver_reports.complaints import (
     explain_feedback,
 )
 from mailcheck.checks.receiver_reports.plan import PlanState, StepKind
-from mailcheck.checks.receiver_reports.senders import Sender, advise, explain
+from mailcheck.checks.receiver_reports.sender_texts import advise, explain
+from mailcheck.checks.receiver_reports.senders import Sender
 from mailcheck.checks.receiver_reports.tls import explain_failure, is_known_result
 from mailcheck.core.domains.receiver_reports import (
     OTHER_SENDERS,

@@ -27,7 +27,6 @@ from mailcheck.checks.content.header import (
 from mailcheck.checks.content.structure import Entity, Structure, scan_structure
 from mailcheck.checks.dkim.signature_headers import MalformedSignature, parse_tags
 from mailcheck.checks.mail_domains import read_mail_domain
-from mailcheck.checks.receiver_reports.aggregate import read_address
 from mailcheck.checks.receiver_reports.limits import (
     MAX_COUNT,
     MAX_FEEDBACK,
@@ -36,6 +35,7 @@ from mailcheck.checks.receiver_reports.limits import (
     MAX_REPORTED_TEXT,
     MAX_TEXT,
 )
+from mailcheck.checks.receiver_reports.report_builder import read_address
 from mailcheck.core.domains.receiver_reports import Feedback, FeedbackType, ReportedMail
 from mailcheck.core.errors import ReportRefused
 from mailcheck.core.network_addresses import is_local_client

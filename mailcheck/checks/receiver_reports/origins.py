@@ -9,7 +9,7 @@ from enum import Enum
 
 from msgspec import Struct
 
-from mailcheck.checks.receiver_reports.aggregate import PASS
+from mailcheck.checks.receiver_reports.aggregate import PASS, unpack_rows
 from mailcheck.checks.receiver_reports.senders import (
     Cause,
     Identity,
@@ -17,7 +17,6 @@ from mailcheck.checks.receiver_reports.senders import (
     Sender,
     group_by_sender,
     summarize_sender,
-    unpack_rows,
 )
 from mailcheck.core.domains.receiver_reports import OTHER_SENDERS, SenderDecision
 

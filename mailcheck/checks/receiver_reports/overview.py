@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mailcheck.checks.receiver_reports.aggregate import ReportedRow, unpack_rows
 from mailcheck.checks.receiver_reports.origins import (
     Decisions,
     MailSplit,
@@ -24,10 +25,8 @@ from mailcheck.checks.receiver_reports.senders import (
     MAX_SENDERS,
     Identity,
     JudgedRow,
-    ReportedRow,
     Sender,
     group_by_sender,
-    unpack_rows,
 )
 from mailcheck.core.instants import BEGINNING, DAY, Instant
 

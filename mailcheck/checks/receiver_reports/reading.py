@@ -13,7 +13,8 @@ from msgspec import Struct
 from mailcheck.checks.content.bodies import decode_entity
 from mailcheck.checks.content.decoding import end_lines
 from mailcheck.checks.content.structure import Entity, scan_structure
-from mailcheck.checks.receiver_reports.aggregate import AggregateReport, parse_aggregate_report
+from mailcheck.checks.receiver_reports.aggregate import AggregateReport
+from mailcheck.checks.receiver_reports.aggregate_xml import parse_aggregate_report
 from mailcheck.checks.receiver_reports.limits import OF_STRANGERS, FileLimits
 from mailcheck.checks.receiver_reports.tls import TlsReport, parse_tls_report
 from mailcheck.core.errors import ReportRefused

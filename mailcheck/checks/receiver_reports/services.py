@@ -102,7 +102,8 @@ def load_services() -> tuple[SendingService, ...]:
 
 def find_service_by_id(service_id: str) -> SendingService | None:
     """Return the service with an id, or `None`."""
-    return _by_id().get(service_id)
+    found = (service for service in load_services() if service.id == service_id)
+    return next(found, None)
 
 
 def find_service_of_host(host: str) -> SendingService | None:
@@ -128,11 +129,6 @@ def find_service_of_address(text: str) -> SendingService | None:
         ),
         None,
     )
-
-
-@cache
-def _by_id() -> Mapping[str, SendingService]:
-    return {service.id: service for service in load_services()}
 
 
 @cache

@@ -33,7 +33,7 @@ from mailcheck.checks.receiver_reports.origins import (
     find_together,
     is_small,
 )
-from mailcheck.checks.receiver_reports.senders import explain
+from mailcheck.checks.receiver_reports.sender_texts import explain
 from mailcheck.checks.scoring.domain_outcome import policies_of
 from mailcheck.checks.scoring.evidence import Evidence
 from mailcheck.checks.scoring.outcomes import Mark

@@ -36,12 +36,8 @@ from mailcheck.checks.receiver_reports.plan import (
     simulate_record,
     state_of,
 )
-from mailcheck.checks.receiver_reports.senders import (
-    Cause,
-    Sender,
-    advise_owner,
-    explain,
-)
+from mailcheck.checks.receiver_reports.sender_texts import advise_owner, explain
+from mailcheck.checks.receiver_reports.senders import Cause, Sender
 from mailcheck.checks.receiver_reports.services import RecordUse, ServiceRecord
 from mailcheck.checks.receiver_reports.trust import Trust, judge_dmarc_request
 from mailcheck.checks.spf.mail import evaluate_spf_of_mail

@@ -15,6 +15,7 @@ from mailcheck.checks.hosts.reverse_dns import evaluate_reverse_dns
 from mailcheck.checks.mail_domains import registrable_domain
 from mailcheck.checks.overlay import Change, Overlay, build_zone
 from mailcheck.checks.proofs import Outcome
+from mailcheck.checks.receiver_reports.aggregate import pack_rows
 from mailcheck.checks.receiver_reports.complaints import (
     NO_FEEDBACK,
     FeedbackSums,
@@ -26,14 +27,8 @@ from mailcheck.checks.receiver_reports.overview import (
     OverviewRequest,
     summarize_page,
 )
-from mailcheck.checks.receiver_reports.senders import (
-    Cause,
-    Sender,
-    advise,
-    explain,
-    find_addresses_to_resolve,
-    pack_rows,
-)
+from mailcheck.checks.receiver_reports.sender_texts import advise, explain
+from mailcheck.checks.receiver_reports.senders import Cause, Sender, find_addresses_to_resolve
 from mailcheck.checks.receiver_reports.services import RecordUse, SendingService
 from mailcheck.checks.scoring.domain_outcome import policies_of, trees_of
 from mailcheck.checks.scoring.no_mail import uses_no_mail
