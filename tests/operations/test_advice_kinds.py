@@ -5,9 +5,8 @@ from typing import Any
 from twisted.internet.task import Clock
 
 from mailcheck.checks.findings import RecordToPublish, Severity
-from mailcheck.checks.receiver_reports.aggregate import Row, SpfCheck
+from mailcheck.checks.receiver_reports.aggregate import ReportedRow, Row, SpfCheck
 from mailcheck.checks.receiver_reports.overview import overview_of
-from mailcheck.checks.receiver_reports.senders import ReportedRow
 from mailcheck.core.domains.receiver_reports import NOWHERE
 from mailcheck.core.instants import BEGINNING
 from mailcheck.operations.reports.summarize_senders import SummarizeSenders

@@ -411,16 +411,12 @@ def _decode_pair(pair: bytes, codec: str, prefix: bytes) -> str | None:
         return _decode_jis(*pair) if codec == "euc_jp" and not prefix else None
 
 
-def _decode_user_defined(data: bytes) -> str:
-    return data.decode("latin-1").translate(_USER_CHARACTERS)
-
-
 _DECODERS: Mapping[str, Callable[[bytes], str]] = {
     ISO_2022: _decode_iso_2022,
     _ISO_2022_CN: partial(_decode_iso_2022, g1="gb18030"),
     _ISO_2022_KR: partial(_decode_iso_2022, g1="cp949"),
     _HZ: _decode_hz,
-    _USER_DEFINED: _decode_user_defined,
+    _USER_DEFINED: lambda data: data.decode("latin-1").translate(_USER_CHARACTERS),
 }
 
 _UNDECLARED_ISO_2022 = re.compile(rb"\x1b(?:\$[@B]|\$\([@BD]|\$\)C)")

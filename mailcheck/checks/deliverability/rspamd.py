@@ -67,7 +67,8 @@ def read_rspamd_verdict(answer: bytes, threshold: float) -> FilterVerdict:
     if not all(_SYMBOL.fullmatch(name) for name in found.symbols):
         raise ReportUnreadable("the name of a symbol is invalid")
     is_spam = found.action in SPAM_ACTIONS
-    rules = tuple(sorted((_rule(*item) for item in found.symbols.items()), key=_order))
+    made = (_rule(*item) for item in found.symbols.items())
+    rules = tuple(sorted(made, key=lambda rule: (-abs(rule.points), rule.name)))
     if found.is_skipped:
         if not is_spam:
             raise Skipped
@@ -84,10 +85,6 @@ def read_rspamd_verdict(answer: bytes, threshold: float) -> FilterVerdict:
 def _rule(name: str, symbol: _Symbol) -> FilterRule:
     points = round(symbol.score, 2) + 0.0  # -0.0 becomes 0.0
     return FilterRule(name, points, shown_text(symbol.description), why_symbol_not_counted(name))
-
-
-def _order(rule: FilterRule) -> tuple[float, str]:
-    return -abs(rule.points), rule.name
 
 
 _TABLE: tuple[tuple[str, str], ...] = (

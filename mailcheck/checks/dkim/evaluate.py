@@ -33,15 +33,6 @@ WILDCARD_SELECTOR = "*"
 """Selector of a key from a wildcard record, which answers for every name."""
 
 
-_REPLACE = "Replace it with its corrected text: the key in it is complete, so no new key is needed."
-
-_PUBLISH_AGAIN = (
-    "Publish the whole record again, as your mail server or mail provider shows it, as one TXT"
-    " record with strings of at most 255 characters. You need a new key only if you cannot find"
-    " that record any more."
-)
-
-
 class DkimKey(Struct, frozen=True):
     """One key with its location; ``alias_of`` is the target of a CNAME, or empty."""
 

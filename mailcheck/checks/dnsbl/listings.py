@@ -167,10 +167,7 @@ def interpret_answer(blocklist: Blocklist, answer: DnsAnswer) -> InterpretedAnsw
     codes = tuple(sorted(r.address for r in answer.records if isinstance(r, A)))
     readings = [_read_code(blocklist, _number(code)) for code in codes]
     shown = codes[:MAX_SHOWN_CODES]
-    for reason in (
-        UnknownReason.REWRITTEN,
-        UnknownReason.REFUSED_BY_LIST,
-    ):
+    for reason in (UnknownReason.REWRITTEN, UnknownReason.REFUSED_BY_LIST):
         if reason in readings:
             return InterpretedAnswer(ListingStatus.UNKNOWN, shown, unknown_reason=reason)
     rules = [rule for reading in readings if isinstance(reading, list) for rule in reading]

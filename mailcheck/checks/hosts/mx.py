@@ -116,9 +116,8 @@ def _describe_host(domain: str, host: MailHost, hosts: Sequence[MailHost]) -> Fi
         return _describe_appended_zone(domain, host, severity)
     match host.problem:
         case HostProblem.NO_ADDRESS:
-            return _propose_other_host(
-                host, _describe_host_without_address(host, severity), domain, other
-            )
+            dead = make_finding("mx.dead-host", severity=severity, exchange=host.exchange)
+            return _propose_other_host(host, dead, domain, other)
         case HostProblem.NOT_PUBLIC:
             private = make_finding(
                 "mx.not-public", severity=severity, exchange=host.exchange, host=_join(host)
@@ -141,10 +140,6 @@ def _propose_other_host(
     if other is None:
         return finding
     return replace(finding, proposed=_record(domain, other), replaced=(_value(host),))
-
-
-def _describe_host_without_address(host: MailHost, severity: Severity) -> Finding:
-    return make_finding("mx.dead-host", severity=severity, exchange=host.exchange)
 
 
 def _describe_appended_zone(domain: str, host: MailHost, severity: Severity) -> Finding:

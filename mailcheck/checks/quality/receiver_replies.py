@@ -111,11 +111,6 @@ class Profile(Struct, frozen=True):
     requirements: str
     rules: tuple[ReplyRule, ...]
 
-    @property
-    def is_bulk(self) -> bool:
-        """Whether the rules for senders of bulk mail are included."""
-        return self.audience != EVERY_SENDER
-
 
 class JudgedRule(Struct, frozen=True):
     """A rule with its result for a mail.

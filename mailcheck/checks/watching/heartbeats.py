@@ -209,7 +209,7 @@ class BeatsEvaluation:
             self._change(extra_at=beat.received_at)
             return
         domain = self._settings.signed_by
-        if domain and (not _is_signed_by(facts, domain) or self._is_copy(facts)):
+        if domain and (facts is None or domain not in facts.signed_by or self._is_copy(facts)):
             self._leave_out(beat, facts)
             return
         self._arrive(beat, facts)
@@ -455,10 +455,6 @@ class BeatsEvaluation:
 
     def _change(self, **changes: object) -> None:
         self._state = replace(self._state, **changes)
-
-
-def _is_signed_by(facts: BeatFacts | None, domain: str) -> bool:
-    return facts is not None and domain in facts.signed_by
 
 
 def _lateness(late: int, grace: int) -> str:
