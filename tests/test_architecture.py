@@ -169,6 +169,28 @@ def importing_does_nothing(source: Source) -> Iterator[str]:
             yield f"line {node.lineno}: does something when it is imported"
 
 
+ESCAPES_AND_SETS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
+POSSESSIVE_GROUP = re.compile(r"\)(?:[*+?]|\{[0-9,]+\})\+")
+
+
+def groups_are_repeated_atomically(source: Source) -> Iterator[str]:
+    """A group is repeated as ``(?>(?:ab|c)*)``, not as ``(?:ab|c)*+``, which means the same.
+
+    Python 3.11 before 3.11.5 repeats a group possessively in a wrong way, and Debian 12 has 3.11.2
+    (https://github.com/python/cpython/issues/106052). A single character or set is not affected.
+    """
+    for node in source.nodes:
+        if isinstance(node, ast.JoinedStr):
+            parts = (part.value if isinstance(part, ast.Constant) else "x" for part in node.values)
+            text = "".join(map(str, parts))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
+            text = node.value if isinstance(node.value, str) else node.value.decode("latin-1")
+        else:
+            continue
+        if POSSESSIVE_GROUP.search(ESCAPES_AND_SETS.sub("x", text)):
+            yield f"line {node.lineno}: repeats a group possessively"
+
+
 UNPROVEN = {"proposed", "alternatives", "candidate_records", "replaced"}
 """Attributes of a finding with records that have not been proven."""
 
@@ -301,6 +323,7 @@ RULES_OF_THE_HOUSE: list[Rule] = [
     keys_are_built_in_one_place,
     sql_stands_in_storage,
     importing_does_nothing,
+    groups_are_repeated_atomically,
     only_proven_records_are_shown,
     nothing_is_left_undone,
 ]
@@ -472,6 +495,9 @@ BREAKAGES = [
     (importing_does_nothing, "mailcheck/web/a.py", "print(1)"),
     (importing_does_nothing, "mailcheck/web/a.py", "for x in (1, 2): pass"),
     (importing_does_nothing, "mailcheck/web/a.py", "if True:\n    x = 1"),
+    (groups_are_repeated_atomically, "mailcheck/a.py", "x = re.compile(r'(?:ab|c)*+')"),
+    (groups_are_repeated_atomically, "mailcheck/a.py", "x = rb'(?:ab|c)' rb'(d){1,2}+'"),
+    (groups_are_repeated_atomically, "mailcheck/a.py", "x = rf'(?:{A}|c)++'"),
     (only_proven_records_are_shown, "mailcheck/api/a.py", "x = finding.proposed"),
     (
         only_proven_records_are_shown,
@@ -507,6 +533,7 @@ def test_every_rule_is_shown_what_breaks_it() -> None:
     ("mailcheck/web/a.py", "def f():\n" + "    x = 1\n" * 39),
     ("mailcheck/checks/a.py", "def f(a):\n    return a.proposed"),
     ("mailcheck/web/a.py", "x = 1\n" * 3000),
+    ("mailcheck/web/a.py", "x = r'(?>(?:ab|c)*)[()*+]\\)++'"),
 )
 def test_valid_code_is_accepted(path: str, text: str) -> None:
     """Allowed code breaks no rule."""

@@ -6,7 +6,7 @@ from ipaddress import IPv4Address, IPv6Address
 _V1_PREFIX = b"PROXY "
 _V1_MAX = 107  # octets with CRLF, section 2.1
 _V1_LINE = re.compile(
-    rb"PROXY (?:UNKNOWN(?: [ -~]*+)?+|(TCP4|TCP6) ([0-9A-Fa-f.:]++) ([0-9A-Fa-f.:]++)"
+    rb"PROXY (?:UNKNOWN(?>(?: [ -~]*+)?)|(TCP4|TCP6) ([0-9A-Fa-f.:]++) ([0-9A-Fa-f.:]++)"
     rb" ([0-9]{1,5}+) ([0-9]{1,5}+))"
 )
 _MAX_PORT = 65_535

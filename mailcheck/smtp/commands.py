@@ -20,12 +20,12 @@ recipients. No argument is longer than a command line."""
 
 # A path may contain spaces and angle brackets inside a quoted string. All repetitions are
 # possessive, so that a line is scanned once.
-_PATH = rb'[ \t]*<((?:"(?:[^"\\]|\\.)*+"|[^<>"])*+)>(?: ++(.*+))?+'
+_PATH = rb'[ \t]*<((?>(?:"(?>(?:[^"\\]|\\.)*)"|[^<>"])*))>(?>(?: ++(.*+))?)'
 _FROM_PATH = re.compile(rb"FROM:" + _PATH, re.IGNORECASE | re.DOTALL)
 _TO_PATH = re.compile(rb"TO:" + _PATH, re.IGNORECASE | re.DOTALL)
-_PARAMETER = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]*+)(?:=([!-<>-~]++))?+")  # RFC 5321 4.1.2
+_PARAMETER = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]*+)(?>(?:=([!-<>-~]++))?)")  # RFC 5321 4.1.2
 _SIZE = re.compile(r"[0-9]{1,20}")  # RFC 1870 3
-_BDAT = re.compile(rb"([0-9]{1,20})( ++LAST)?+", re.IGNORECASE)  # RFC 3030 2
+_BDAT = re.compile(rb"([0-9]{1,20})(?>( ++LAST)?)", re.IGNORECASE)  # RFC 3030 2
 
 MAX_HELO_NAME = 255
 """Maximum number of octets of a client's name, RFC 5321 4.5.3.1.2."""

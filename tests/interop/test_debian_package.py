@@ -7,6 +7,7 @@ from a later commit, with a step of the schema and a line in the configuration.
 packages that mailcheck needs are there already.
 """
 
+import json
 import os
 import re
 import shutil
@@ -37,6 +38,28 @@ NEXT_STEP = Path("mailcheck", "store", "schema", "9999_next.sql")
 POST = """
 printf 'Subject: {subject}\\n\\nHello\\n' |
     curl -sf --crlf -T - smtp://127.0.0.1:25 --mail-from shop@example.com --mail-rcpt {address}
+"""
+HARD_TO_READ = """\
+From: =?utf-8?Q?J=C3=BCrgen?= <shop@example.com>
+To: {address}
+Subject: =?koi8-r?B?68/E?=
+ =?utf-8?B?IDEy?=
+MIME-Version: 1.0
+Content-Type: multipart/mixed; boundary="a b"
+
+--a b
+Content-Type: text/plain; charset=utf-8
+
+Confirm here: <https://example.com/confirm?t=1>
+--a b
+Content-Type: application/pdf; name="a.pdf"
+Content-Disposition: attachment; filename="a.pdf"
+
+%PDF
+--a b--
+"""
+POST_HARD = """
+curl -sf --crlf -T - smtp://127.0.0.1:25 --mail-from shop@example.com --mail-rcpt {address}
 """
 TAKE_NEW = "--option=Dpkg::Options::=--force-confnew"
 PURGE = "apt-get purge mailcheck-daemon"
@@ -109,6 +132,21 @@ def subjects(debian: BootedDebian, key: str) -> list[str]:
     return re.findall(r'"subject": ?"(\w+)"', debian.run(LIST.format(key=key)))
 
 
+def require_python_to_read(debian: BootedDebian, address: str, key: str) -> None:
+    """Send a mail with a boundary, words and names in quotes and charsets, and read it.
+
+    Releases of Python differ in regular expressions: Python 3.11.2 of Debian 12 does not repeat a
+    group possessively (https://github.com/python/cpython/issues/106052).
+    """
+    debian.run(POST_HARD.format(address=address), HARD_TO_READ.format(address=address))
+    newest = json.loads(debian.run(LIST.format(key=key)))["messages"][0]
+    shown = json.loads(debian.run(f"{LIST.format(key=key)}/{newest['id']}"))
+    assert shown["subject"] == "Код 12"
+    assert shown["from"] == {"address": "shop@example.com", "name": "Jürgen"}
+    assert [file["filename"] for file in shown["attachments"]] == ["a.pdf"]
+    assert [link["url"] for link in shown["links"]] == ["https://example.com/confirm?t=1"]
+
+
 def exists(debian: BootedDebian, path: str) -> bool:
     """Return whether a file or a folder exists."""
     return debian.start(f"test -e {path}").returncode == 0
@@ -153,6 +191,7 @@ def test_an_upgrade_keeps_the_mail_and_the_configuration(debian: BootedDebian) -
     address, key = start(debian)
     post(debian, address, "first")
     assert subjects(debian, key) == ["first"]
+    require_python_to_read(debian, address, key)
     before = daemon_process(debian)
     assert debian.run(f"stat --format=%U:%a /proc/{before} /var/lib/mailcheck").split() == [
         *("mailcheck:555", "mailcheck:700"),

@@ -49,7 +49,7 @@ _FOLD = re.compile(rb"(?:\r*\n|\r)[ \t]")
 _LINE_END = re.compile(r"\r*\n|\r")
 _LINE = re.compile(
     r"(?P<name>[A-Za-z0-9-]++)"
-    r'(?P<parameters>(?:;[^":;=]++(?:=(?:"[^"]*+"|[^":;]*+))?+)*+):(?P<value>.*)',
+    r'(?P<parameters>(?>(?:;[^":;=]++(?>(?:=(?:"[^"]*+"|[^":;]*+))?))*)):(?P<value>.*)',
     re.DOTALL,
 )
 _PARAMETER = re.compile(r';([^":;=]+)(?:=("[^"]*"|[^":;]*))?')

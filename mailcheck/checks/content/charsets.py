@@ -122,7 +122,7 @@ _NO_LABELS = frozenset(
 _END_OF_LABEL = re.compile(r"""[;,"'<>()\\$]|[^ -~]""")
 _PUNCTUATION = re.compile(r"[^a-z0-9]+")
 _PREFIX = re.compile(r"^(?:x|cs)+")
-_CODE_PAGE = re.compile(r"(?:x|cs|ms|windows|win|codepage|cp|ibm|dos|mac)*+0*+([0-9]{1,5})")
+_CODE_PAGE = re.compile(r"(?>(?:x|cs|ms|windows|win|codepage|cp|ibm|dos|mac)*)0*+([0-9]{1,5})")
 _MIN_PREFIX = 4
 
 
@@ -465,7 +465,7 @@ _SEARCHED_FOR_CHARSET = 64 * 1024
 _MAX_PARAMETERS = 20
 
 
-_WORD = re.compile(rb"=\?([!-)+->@-~]{1,64}+)(?:\*[!->@-~]{0,64}+)?+\?[bq]\?", re.IGNORECASE)
+_WORD = re.compile(rb"=\?([!-)+->@-~]{1,64}+)(?>(?:\*[!->@-~]{0,64}+)?)\?[bq]\?", re.IGNORECASE)
 """The beginning of an encoded word (RFC 2047 2), with its charset and language (RFC 2231 5)."""
 
 

@@ -294,7 +294,7 @@ _DECODERS: Mapping[str, Callable[[bytes], Decoded]] = {
 # bounded number of times.
 _ENCODED_WORD = re.compile(
     r"=\?\s*+([^?\s]{0,64})\s*+\?\s*+([bBqQ])\s*+\?"
-    r"([^?]*+(?:(?<!=)\?(?!\s?=)[^?]*+){0,8}+)\?\s?="
+    r"([^?]*+(?>(?:(?<!=)\?(?!\s?=)[^?]*+){0,8}))\?\s?="
 )
 _SOFT_BREAK = re.compile(r"=[ \t]++")
 """A soft line break of quoted-printable, unfolded. An encoded word has none (RFC 2047 4.2)."""

@@ -39,15 +39,15 @@ MAX_REMEMBERED = 128
 
 # A name, a colon, a body with its continuation lines. The quantifiers are possessive, so a line
 # that is not a field fails at once.
-_FIELD = re.compile(rb"([\x21-\x39\x3b-\x7e]++)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*+)\n?")
+_FIELD = re.compile(rb"([\x21-\x39\x3b-\x7e]++)[ \t]*+:([^\n]*+(?>(?:\n[ \t][^\n]*+)*))\n?")
 # An encoded word that an encoder of bodies has divided into lines (RFC 2045 6.7, 6.8), and its
 # other lines, which have no fold: with soft line breaks, or of base64.
 _CUT_WORD = re.compile(
     rb"=\?[^?\s]{1,64}\?(?:[qQ]\?[^?\s]*+(?<==)|(?P<base64>[bB])\?[A-Za-z0-9+/]*+)\r?\Z"
 )
-_END_OF_WORD = rb"\?=[^\n]*+(?:\n[ \t][^\n]*+)*+\n?"
-_REST_OF_WORD = re.compile(rb"(?:[^?\s]*=\r?\n[ \t]*+)*+[^?\s]*+" + _END_OF_WORD)
-_REST_OF_BASE64 = re.compile(rb"(?:[A-Za-z0-9+/]++\r?\n)*+[A-Za-z0-9+/=]*+" + _END_OF_WORD)
+_END_OF_WORD = rb"\?=[^\n]*+(?>(?:\n[ \t][^\n]*+)*)\n?"
+_REST_OF_WORD = re.compile(rb"(?>(?:[^?\s]*=\r?\n[ \t]*+)*)[^?\s]*+" + _END_OF_WORD)
+_REST_OF_BASE64 = re.compile(rb"(?>(?:[A-Za-z0-9+/]++\r?\n)*)[A-Za-z0-9+/=]*+" + _END_OF_WORD)
 _BLANK_LINE = re.compile(rb"\r?\n")
 _END_OF_SECTION = re.compile(rb"\n\r?\n")
 _MBOX_LINE = re.compile(rb">?From (?![ \t]*+:)[^\n]*\n")
@@ -221,10 +221,10 @@ def unfold(body: bytes) -> bytes:
 
 # Every alternative takes at least one character and never gives one back, so the time is linear.
 _TOKEN = re.compile(
-    r'"(?P<quoted>(?:[^"\\]|\\.)*+)"?'
-    r"|\((?P<comment>(?:[^()\\]|\\.|\((?:[^()\\]|\\.)*+\))*+)\)?"
+    r'"(?P<quoted>(?>(?:[^"\\]|\\.)*))"?'
+    r"|\((?P<comment>(?>(?:[^()\\]|\\.|\((?>(?:[^()\\]|\\.)*)\))*))\)?"
     r"|<(?P<angle>[^<>]*+)>?"
-    r"|(?P<text>(?:[^\"(<,;:@]++|@(?:\[[0-9A-Za-z:.]*+\])?+)++)"
+    r"|(?P<text>(?>(?:[^\"(<,;:@]++|@(?>(?:\[[0-9A-Za-z:.]*+\])?))+))"
     r"|(?P<mark>[,;:])",
     re.DOTALL,
 )
@@ -429,22 +429,22 @@ def _strip_quotes(address: str) -> str:
 # Comments may be anywhere (RFC 2045 5.1), and the separator of parameters may be any character or
 # missing. All loops are possessive, and an unclosed quote extends to the end instead of being tried
 # again.
-_NAME = r"[^\s=;,*\"()]++(?:\*[0-9]{1,3}+)?+\*?+\s*+="
+_NAME = r"[^\s=;,*\"()]++(?>(?:\*[0-9]{1,3}+)?)\*?+\s*+="
 _WORD = r"[^\s;,:=/\\<>\"()]++"
 _VALUE = re.compile(
-    rf"(?:[\s\"<]|\([^()]*+\))*+(?P<value>{_WORD}(?:\s*+/\s*+{_WORD})?+)(?!\s*+=)"
+    rf"(?>(?:[\s\"<]|\([^()]*+\))*)(?P<value>{_WORD}(?>(?:\s*+/\s*+{_WORD})?))(?!\s*+=)"
     rf"(?=[\s;:/\\>(\"]|\Z|,\s*+{_NAME})"
 )
 _PARAMETER = re.compile(
-    r"(?:[;,\s]|\([^()]*+\))*+"
+    r"(?>(?:[;,\s]|\([^()]*+\))*)"
     r"(?P<name>[^\s=:;,*\"()]++)(?P<piece>\*[0-9]{1,3}+)?(?P<extended>\*)?\s*+[=:]"
-    r"(?:\s|\([^()]*+\))*+"
-    r"(?:(?:\"(?=\"[^\s;,\"]))?+\"(?P<quoted>(?:[^\"\\]|\\.)*+)\"?"
-    rf"|(?P<token>(?:[^;,\s]|,(?!\s*+{_NAME}))*+))",
+    r"(?>(?:\s|\([^()]*+\))*)"
+    r"(?:(?>(?:\"(?=\"[^\s;,\"]))?)\"(?P<quoted>(?>(?:[^\"\\]|\\.)*))\"?"
+    rf"|(?P<token>(?>(?:[^;,\s]|,(?!\s*+{_NAME}))*)))",
     re.DOTALL,
 )
-_SKIP = re.compile(r"\"(?:[^\"\\]|\\.)*+\"?|[^;,\s\"]++|[;,\s]++", re.DOTALL)
-_MORE_WORDS = re.compile(rf"(?:\s++(?!{_NAME})[^;\s]++)++")
+_SKIP = re.compile(r"\"(?>(?:[^\"\\]|\\.)*)\"?|[^;,\s\"]++|[;,\s]++", re.DOTALL)
+_MORE_WORDS = re.compile(rf"(?>(?:\s++(?!{_NAME})[^;\s]++)+)")
 """The rest of a file name without quotes."""
 
 

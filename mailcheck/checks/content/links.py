@@ -32,13 +32,13 @@ _CJK = r"\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff"
 # brackets.
 _BRACKETS = r"\](?!\(|[|(\[<]?https?://)|\)(?!\|?\[|[|(<]?https?://)"
 _URL = re.compile(
-    rf"https?://(?:[^{_ENDS}{_CJK_PUNCTUATION}/?#)\]]++|{_BRACKETS})++"
-    rf"(?:[^{_ENDS}{_CJK_PUNCTUATION}{_CJK})\]]++|{_BRACKETS})*+",
+    rf"https?://(?>(?:[^{_ENDS}{_CJK_PUNCTUATION}/?#)\]]++|{_BRACKETS})+)"
+    rf"(?>(?:[^{_ENDS}{_CJK_PUNCTUATION}{_CJK})\]]++|{_BRACKETS})*)",
     re.IGNORECASE,
 )
-_BRACKETED = re.compile(r"<(https?://(?:[^<>\n]|\n>?){1,8192}+)>", re.IGNORECASE)
+_BRACKETED = re.compile(r"<(https?://(?>(?:[^<>\n]|\n>?){1,8192}))>", re.IGNORECASE)
 _BREAK = re.compile(r"[ \t]*\r?\n[ \t>]*")
-_HOST = re.compile(r"https?://(?:[^/?#@]*+@)?+([^/?#@:]++)", re.IGNORECASE)
+_HOST = re.compile(r"https?://(?>(?:[^/?#@]*+@)?)([^/?#@:]++)", re.IGNORECASE)
 # Without "-" and "_", which may be the end of a token.
 _TRAILING = ".,;:!?'*|"
 _CLOSING = {")": "(", "]": "["}
@@ -296,7 +296,7 @@ _REJECTIONS = frozenset(
 # Only the first of these kinds counts for a link.
 _PRECEDENCE = ("reject", "denial", "action", "minor", "generic", "network")
 _MAX_WORDS = 200
-_PARTS = re.compile(r"https?://(?:[^/?#@]*+@)?+([^/?#:]++)[^/?#]*+([^?#]*+)(.*)", re.I | re.S)
+_PARTS = re.compile(r"https?://(?>(?:[^/?#@]*+@)?)([^/?#:]++)[^/?#]*+([^?#]*+)(.*)", re.I | re.S)
 _SEPARATORS = re.compile(r"[^a-z-]++")
 _DIGIT = re.compile(r"[0-9]")
 _TOKEN = re.compile(r"[A-Za-z0-9_.~-]{16,}+")

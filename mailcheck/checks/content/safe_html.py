@@ -86,15 +86,15 @@ MAX_VALUE = 500
 
 _MARKS = re.compile(r"<!--|-->")
 _DECLARATION = re.compile(r"\s*+([a-z-]{1,40})\s*+:\s*+(.*\S)\s*", re.IGNORECASE | re.DOTALL)
-_VALUE = re.compile(r"(?:[\w\s.,%#!+*/()-]|\"[\w\s.,-]*+\"|'[\w\s.,-]*+')++")
+_VALUE = re.compile(r"(?>(?:[\w\s.,%#!+*/()-]|\"[\w\s.,-]*+\"|'[\w\s.,-]*+')+)")
 _FUNCTION = re.compile(r"([\w-]*)\(")
 _CSS_URL = re.compile(
     r"\burl\(\s*+(?:\"([^\"()]*+)\"|'([^'()]*+)'|([^\"'()\s]*+))\s*+\)", re.IGNORECASE
 )
 _SAFE_URL = re.compile(r"https?://[\w.~:/?#@!$&*+,;=%-]++", re.ASCII | re.IGNORECASE)
 _SELECTOR = re.compile(
-    r"(?:[\w\s.,#*>+~:()-]|"
-    r"\[[\w-]++(?:[~|^$*]?=(?:\"[\w\s:;./#-]*+\"|'[\w\s:;./#-]*+'|[\w-]++))?\])++"
+    r"(?>(?:[\w\s.,#*>+~:()-]|"
+    r"\[[\w-]++(?:[~|^$*]?=(?:\"[\w\s:;./#-]*+\"|'[\w\s:;./#-]*+'|[\w-]++))?\])+)"
 )
 _PSEUDO_WORD = re.compile(r":+([\w-]*)")
 _MEDIA = re.compile(r"@media(?=[\s(])([\w\s:(),./<>=-]{1,400})", re.IGNORECASE)

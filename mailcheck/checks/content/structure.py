@@ -27,14 +27,14 @@ MAIL_TYPES = frozenset(("message/rfc822", "message/global"))
 _MEDIA_TYPE = re.compile(r"[\w!#$%&'*+.^`{|}~-]+/[\w!#$%&'*+.^`{|}~-]+", re.ASCII)  # RFC 2045 5.1
 _DELIMITER_LINE = re.compile(rb"\n--([^\s]{1,70})[ \t]*+\r?\n(?=content-[a-z-]+:)", re.IGNORECASE)
 _WELL_FORMED = re.compile(
-    r"[^\s;,:/\\<>\"=]++(?:/[^\s;,:/\\<>\"=]++)?+"
-    r"(?:\s*+;\s*+[^\s;,\"=]++\s*+=\s*+(?:\"(?:[^\"\\]|\\.)*+\"|[^\s;,\"]++))*+\s*+;?\s*+",
+    r"[^\s;,:/\\<>\"=]++(?>(?:/[^\s;,:/\\<>\"=]++)?)"
+    r"(?>(?:\s*+;\s*+[^\s;,\"=]++\s*+=\s*+(?:\"(?>(?:[^\"\\]|\\.)*)\"|[^\s;,\"]++))*)\s*+;?\s*+",
     re.DOTALL,
 )
 _DEFAULT_TYPE = "text/plain"
 _NOT_ENCODED = ("", "7bit", "8bit", "binary")
 _UUENCODED = re.compile(
-    rb"\nbegin [0-7]{3,4} ([^\r\n]{1,255})\r?\n(?:[ -`]{1,90}\r?\n)++"
+    rb"\nbegin [0-7]{3,4} ([^\r\n]{1,255})\r?\n(?>(?:[ -`]{1,90}\r?\n)+)"
     rb"(?:\r?\n){0,2}end[ \t]*+(?:\r?\n|\Z)"
 )
 

@@ -85,7 +85,7 @@ def _literal(text: str) -> str:
 # from HELO (name [address]), as written by Postfix, Exim, Sendmail and Gmail. Exim adds the HELO
 # name in brackets if it differs.
 _RECEIVED = re.compile(
-    r"from\s++(?P<helo>\S++)\s++\((?P<inside>[^()]*+(?:\([^()]*+\)[^()]*+)?+)\)", re.IGNORECASE
+    r"from\s++(?P<helo>\S++)\s++\((?P<inside>[^()]*+(?>(?:\([^()]*+\)[^()]*+)?))\)", re.IGNORECASE
 )
 _ADDRESS = re.compile(r"\[(?:IPv6:)?([0-9a-f.:]++)\]", re.IGNORECASE)
 _EXIM_HELO = re.compile(r"\bhelo=(\S++)", re.IGNORECASE)

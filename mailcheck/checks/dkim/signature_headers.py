@@ -27,7 +27,7 @@ MAX_FIELDS = 10_000
 
 # A name, a colon, a body with its continuation lines. The quantifiers are possessive, so a line
 # that is not a field fails at once.
-_FIELD = re.compile(rb"([\x21-\x39\x3b-\x7e]++[ \t]*+):([^\n]*+(?:\n[ \t][^\n]*+)*+\n?)")
+_FIELD = re.compile(rb"([\x21-\x39\x3b-\x7e]++[ \t]*+):([^\n]*+(?>(?:\n[ \t][^\n]*+)*)\n?)")
 _BLANK_LINE = re.compile(rb"\r?\n")
 _MBOX_LINE = re.compile(rb">?From [^\n]*+\n")
 

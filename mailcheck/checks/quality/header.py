@@ -191,7 +191,7 @@ def read_bulk(fields: Sequence[HeaderField]) -> BulkFacts:
     )
 
 
-_ADDRESS = re.compile(r"[^\s@<>()\"',;]{1,64}@((?:[\w-]++\.)++[^\W\d_]{2,})")
+_ADDRESS = re.compile(r"[^\s@<>()\"',;]{1,64}@((?>(?:[\w-]++\.)+)[^\W\d_]{2,})")
 _NO_REPLY = re.compile(r"(?:do-?not|no)[._-]?reply", re.IGNORECASE)
 
 

@@ -23,7 +23,7 @@ MAX_SHOWN = 20
 
 _MAX_WORDS = 200  # maximum characters of a link text that are read
 _SHOWN_HOST = re.compile(
-    r"(?P<scheme>https?://)?(?P<host>(?:[\w-]++\.)++(?P<end>[^\W\d_]{2,}))\.?(?:[/?#:]\S*)?",
+    r"(?P<scheme>https?://)?(?P<host>(?>(?:[\w-]++\.)+)(?P<end>[^\W\d_]{2,}))\.?(?:[/?#:]\S*)?",
     re.IGNORECASE,
 )
 # Without "https://" or "www." only these endings make a word a host: "Node.js" is not one.

@@ -32,7 +32,7 @@ from mailcheck.checks.content.visible_text import VisibleText
 _COUNTED = re.compile(r"[0-9]+([A-Za-z]+)")
 
 _LETTERS_PER_VOWEL = 6  # words have a vowel in two or three letters
-_WORDS_BY_CASE = re.compile(r"[a-z]{0,2}[A-Z]?[a-z]+(?:-?[A-Z]?[a-z]{2,})*+|[A-Z]{2,}-[a-z]+")
+_WORDS_BY_CASE = re.compile(r"[a-z]{0,2}[A-Z]?[a-z]+(?>(?:-?[A-Z]?[a-z]{2,})*)|[A-Z]{2,}-[a-z]+")
 """``word``, ``iPhone``, ``PayPal``, ``SMS-em``."""
 
 _DRAWN_WORDS = re.compile(r"[a-z]{3,9}(?:-[a-z]{3,9}){3,5}")
@@ -174,7 +174,7 @@ def _classify_letter_groups(groups: list[str], token: str) -> tuple[str, str] | 
 # A word with any alphabet's letters is one token, so that no part of it is a code.
 _WORD = r"[0-9A-Za-z\u00c0-\u024f\u0370-\u052f]++"
 # After a lost line break, a word can follow digits without being part of them: "268423If you".
-_TOKEN = re.compile(rf"[0-9]{{4,8}}+(?=[A-Z][a-z]{{1,12}}+[ ,.!])|{_WORD}(?:-{_WORD})*+")
+_TOKEN = re.compile(rf"[0-9]{{4,8}}+(?=[A-Z][a-z]{{1,12}}+[ ,.!])|{_WORD}(?>(?:-{_WORD})*)")
 # URLs, domains with a path, and mail addresses, whose numbers are not codes. Repetitions without
 # a delimiter are bounded, so that each start costs constant time.
 _ADDRESSES = re.compile(
