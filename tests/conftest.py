@@ -19,6 +19,7 @@ from zope.interface import implementer
 
 from mailcheck.assembly.workers import FIRST_MAIL
 from mailcheck.checks.dkim.dkimpy_verify import patch_dkimpy
+from mailcheck.daemon.listening import raise_file_limit
 from mailcheck.operations.worker_calls import derive_content
 
 patch_dkimpy()
@@ -76,7 +77,12 @@ def collect_garbage() -> None:
 
 
 def pytest_configure() -> None:
-    """Let Ctrl-C reach child processes, even if the caller (nohup, a job) ignores SIGINT."""
+    """Let Ctrl-C reach child processes, even if the caller (nohup, a job) ignores SIGINT.
+
+    The limit of open files is raised as each daemon raises it: its connections depend on it, and
+    most shells begin with 1,024.
+    """
+    raise_file_limit()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
