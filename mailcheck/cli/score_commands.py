@@ -64,26 +64,22 @@ def read_mail_of_file(options: argparse.Namespace, now: Instant) -> MailOfFile:
         problem = f"{options.file} cannot be read: {error.strerror}"
         raise InvalidParameter("FILE", problem) from None
     trace = read_own_trace(raw_message) if options.from_headers else OwnTrace()
-    client_ip = options.ip if options.ip is not None else trace.client_ip
-    sender = options.mail_from if options.mail_from is not None else trace.envelope_sender
-    helo_name = options.helo if options.helo is not None else trace.helo_name
+    given = {"ip": options.ip, "helo": options.helo, "mail-from": options.mail_from}
+    read = {"ip": trace.client_ip, "helo": trace.helo_name, "mail-from": trace.envelope_sender}
+    assumed = {
+        name: value for name, value in read.items() if given[name] is None and value is not None
+    }
+    facts = {**given, **assumed}
+    client_ip, sender = facts["ip"], facts["mail-from"]
     if client_ip is None:
         raise _missing("--ip", "the sending IP address", options)
     if sender is None:
         raise _missing("--mail-from", 'the envelope sender ("<>" for none)', options)
     if parse_ip_address(client_ip) is None:
         raise InvalidParameter("--ip", f"--ip {client_ip[:60]!r} is not an IP address")
-    session = Session(client_ip, helo_name or "", is_extended=True)
+    session = Session(client_ip, facts["helo"] or "", is_extended=True)
     envelope_sender = sender.strip().removeprefix("<").removesuffix(">")
     mail = ReceivedMail(session, envelope_sender, trace.received_at or now, raw_message)
-    found = {
-        "ip": (options.ip, trace.client_ip),
-        "helo": (options.helo, trace.helo_name),
-        "mail-from": (options.mail_from, trace.envelope_sender),
-    }
-    assumed = {
-        name: read for name, (given, read) in found.items() if given is None and read is not None
-    }
     if trace.received_at is not None:
         assumed["received-at"] = format_instant(trace.received_at)
     return MailOfFile(mail, assumed)

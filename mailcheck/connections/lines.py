@@ -7,6 +7,11 @@ MAX_HELD_INPUT = 65_536
 
 CRLF = b"\r\n"
 
+HTTP_METHODS = frozenset(
+    {b"GET", b"POST", b"PUT", b"HEAD", b"OPTIONS", b"DELETE", b"PATCH", b"CONNECT"}
+)
+"""Requests that a web page made a browser send to a mail server."""
+
 
 class CommandError(Exception):
     """A command is rejected; ``args[0]`` is the reply."""

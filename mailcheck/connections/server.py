@@ -1,7 +1,7 @@
 """Connections of mail servers and mail programs: PROXY header, TLS, limits, and the greeting."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -22,6 +22,7 @@ from mailcheck.connections.policies import (
 )
 from mailcheck.connections.proxy_header import ProxyHeaderReader
 from mailcheck.connections.receive_path import LineLimits, ReceivePath
+from mailcheck.connections.sasl import ResponseReader
 from mailcheck.core.memory.client_limits import ConnectionLimits
 from mailcheck.core.network_addresses import IpNetwork
 
@@ -124,6 +125,15 @@ class ServerConnection(ReceivePath):
     def note_activity(self) -> None:
         """Record a command, for the order in which idle connections are closed."""
         self._open.note_activity(self)
+
+    def ask(self, challenge: bytes, seconds: float, take: Callable[[bytes | None], None]) -> None:
+        """Send a challenge of SASL.
+
+        ``take`` gets the line with which the client responds; `None`: it is too long.
+        """
+        reader = ResponseReader()
+        self.read(reader, self.clock.seconds() + seconds, lambda: take(reader.line))
+        self.reply(challenge)
 
     def log_failure(self, failure: Failure) -> None:
         """Log an unexpected failure."""

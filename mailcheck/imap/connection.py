@@ -14,7 +14,6 @@ from mailcheck.connections.flow import OutputFlow
 from mailcheck.connections.receive_path import ReceiveReplies
 from mailcheck.connections.sasl import (
     PlainCredentials,
-    ResponseReader,
     decode_base64,
     decode_text,
     parse_plain,
@@ -299,17 +298,15 @@ class ImapConnection(ProgramConnection):
         elif command.initial is not None:
             self._take_plain(tag, b"" if command.initial == b"=" else command.initial)
         else:
-            reader = ResponseReader()
-            deadline = self.clock.seconds() + self.settings.lines.first_command
-            self.read(reader, deadline, partial(self._take_response, tag, reader))
-            self.reply(b"+ \r\n")
+            seconds = self.settings.lines.first_command
+            self.ask(b"+ \r\n", seconds, partial(self._take_response, tag))
 
-    def _take_response(self, tag: bytes, reader: ResponseReader) -> None:
-        if reader.line is None or reader.line == b"*":
-            problem = b"the response is too long" if reader.line is None else b"cancelled"
+    def _take_response(self, tag: bytes, line: bytes | None) -> None:
+        if line is None or line == b"*":
+            problem = b"the response is too long" if line is None else b"cancelled"
             self.reject(tag + b" BAD " + problem + CRLF)
         else:
-            self._take_plain(tag, reader.line)
+            self._take_plain(tag, line)
 
     def _take_plain(self, tag: bytes, response: bytes) -> None:
         try:

@@ -19,11 +19,10 @@ from twisted.python.failure import Failure
 
 from mailcheck.connections.counting import Rejection
 from mailcheck.connections.flow import OutputFlow
-from mailcheck.connections.lines import CommandError
+from mailcheck.connections.lines import HTTP_METHODS, CommandError
 from mailcheck.connections.receive_path import ReceiveReplies
 from mailcheck.connections.sasl import (
     PlainCredentials,
-    ResponseReader,
     decode_base64,
     decode_text,
     parse_plain,
@@ -58,11 +57,6 @@ MAX_LISTED = 200
 """Number of messages whose ids are read at once for a list."""
 
 NUMBER = re.compile(rb"[0-9]{1,9}")
-
-HTTP_METHODS = frozenset(
-    {b"GET", b"POST", b"PUT", b"HEAD", b"OPTIONS", b"DELETE", b"PATCH", b"CONNECT"}
-)
-"""Requests that a web page made a browser send here."""
 
 
 def ok(text: str) -> bytes:
@@ -332,19 +326,17 @@ def auth(connection: Pop3Connection, argument: bytes) -> None:
     if response:
         _take_plain(connection, response)
         return
-    reader = ResponseReader()
-    deadline = connection.clock.seconds() + connection.settings.lines.idle
-    connection.read(reader, deadline, partial(_take_response, connection, reader))
-    connection.reply(b"+ \r\n")
+    seconds = connection.settings.lines.idle
+    connection.ask(b"+ \r\n", seconds, partial(_take_response, connection))
 
 
-def _take_response(connection: Pop3Connection, reader: ResponseReader) -> None:
+def _take_response(connection: Pop3Connection, line: bytes | None) -> None:
     try:
-        if reader.line is None:
+        if line is None:
             raise CommandError(connection.own_replies.line_too_long)
-        if reader.line == b"*":
+        if line == b"*":
             raise CommandError(CANCELLED)
-        _take_plain(connection, reader.line)
+        _take_plain(connection, line)
     except CommandError as problem:
         connection.reject(problem.reply)
 

@@ -8,11 +8,10 @@ from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from mailcheck.connections.lines import CommandError
+from mailcheck.connections.lines import HTTP_METHODS, CommandError
 from mailcheck.connections.policies import is_in_networks
 from mailcheck.connections.sasl import (
     PlainCredentials,
-    ResponseReader,
     decode_base64,
     decode_text,
     parse_plain,
@@ -44,6 +43,9 @@ HandleResponse = Callable[[MailProtocol, bytes], None]
 
 XCLIENT_ATTRIBUTES = ("NAME", "ADDR", "PORT", "PROTO", "HELO", "LOGIN")
 XFORWARD_ATTRIBUTES = ("NAME", "ADDR", "PORT", "PROTO", "HELO", "IDENT", "SOURCE")
+
+OF_OTHER_SERVERS = (b"ETRN", b"EXPN", b"SAML", b"SEND", b"SOML", b"TURN")
+"""Commands that other servers implement."""
 
 _UNKNOWN = frozenset({"[UNAVAILABLE]", "[TEMPUNAVAIL]"})
 _IPV6_PREFIX = "IPV6:"
@@ -283,21 +285,17 @@ MECHANISMS: Mapping[str, HandleResponse] = {"PLAIN": _plain, "LOGIN": _login}
 
 
 def _ask(connection: MailProtocol, challenge: bytes, handle: HandleResponse) -> None:
-    reader = ResponseReader()
-    deadline = connection.clock.seconds() + connection.limits.idle
-
-    def handle_line() -> None:
+    def take(line: bytes | None) -> None:
         try:
-            if reader.line is None:
+            if line is None:
                 raise CommandError(replies.AUTH_LINE_TOO_LONG)
-            if reader.line == _CANCEL:
+            if line == _CANCEL:
                 raise CommandError(replies.AUTH_CANCELLED)
-            handle(connection, _decode(reader.line))
+            handle(connection, _decode(line))
         except CommandError as error:
             connection.reject(error.reply)
 
-    connection.read(reader, deadline, handle_line)
-    connection.reply(challenge)
+    connection.ask(challenge, connection.limits.idle, take)
 
 
 def _decode(response: bytes) -> bytes:
@@ -435,20 +433,6 @@ VERBS: Mapping[bytes, Verb] = {
     b"VRFY": vrfy,
     b"XCLIENT": xclient,
     b"XFORWARD": xforward,
-    # Commands that other servers implement.
-    b"ETRN": not_implemented,
-    b"EXPN": not_implemented,
-    b"SAML": not_implemented,
-    b"SEND": not_implemented,
-    b"SOML": not_implemented,
-    b"TURN": not_implemented,
-    # Requests that a web page made a browser send here.
-    b"CONNECT": http,
-    b"DELETE": http,
-    b"GET": http,
-    b"HEAD": http,
-    b"OPTIONS": http,
-    b"PATCH": http,
-    b"POST": http,
-    b"PUT": http,
+    **dict.fromkeys(OF_OTHER_SERVERS, not_implemented),
+    **dict.fromkeys(HTTP_METHODS, http),
 }
