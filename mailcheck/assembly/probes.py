@@ -42,8 +42,7 @@ from mailcheck.ports.probes import (
     WebhookLine,
 )
 from mailcheck.ports.resolver import Resolver
-from mailcheck.probes.client_documents import ClientDocumentFetcher
-from mailcheck.probes.fetching import BimiFetcher, GuardedFetcher, MtaStsFetcher
+from mailcheck.probes.fetching import GuardedFetcher
 from mailcheck.probes.guarded_dialer import GuardedDialer, ProbeReactor, is_own_address
 from mailcheck.probes.machine_checks import examine_clock
 from mailcheck.probes.mail_host_prober import (
@@ -52,6 +51,7 @@ from mailcheck.probes.mail_host_prober import (
     OutboundPortCheck,
     ProbeSettings,
 )
+from mailcheck.probes.published_files import BimiFetcher, ClientDocumentFetcher, MtaStsFetcher
 from mailcheck.probes.rdap import RdapFinder, RegistryList
 from mailcheck.probes.trust import NoAuthorities, TrustRoots, find_trust_roots
 

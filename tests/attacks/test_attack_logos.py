@@ -15,8 +15,9 @@ from mailcheck.checks.bimi.evaluate import FileFetch
 from mailcheck.checks.bimi.svg import MAX_READ, check_logo
 from mailcheck.checks.hosts.mta_sts import FetchOutcome
 from mailcheck.cluster.local import LocalMemory
-from mailcheck.probes.fetching import BimiFetcher, GuardedFetcher
+from mailcheck.probes.fetching import GuardedFetcher
 from mailcheck.probes.guarded_dialer import GuardedDialer
+from mailcheck.probes.published_files import BimiFetcher
 from mailcheck.probes.trust import TrustRoots, find_trust_roots
 from tests.fakes.fake_hosts import FakeHosts
 from tests.fakes.marks import GOOD_LOGO, ISSUER, Mark, logotype, pem, svg

@@ -16,10 +16,11 @@ from mailcheck.cluster.local import LocalMemory, LocalRateCounters
 from mailcheck.core.domains.domain_names import is_within
 from mailcheck.daemon.wall_clock import of_the_system, time_of_day
 from mailcheck.ports.probes import OutboundPort
-from mailcheck.probes.fetching import BimiFetcher, GuardedFetcher, MtaStsFetcher
+from mailcheck.probes.fetching import GuardedFetcher
 from mailcheck.probes.guarded_dialer import GuardedDialer
 from mailcheck.probes.link_prober import GuardedLinkProber
 from mailcheck.probes.mail_host_prober import MailHostProber, OutboundPortCheck, ProbeSettings
+from mailcheck.probes.published_files import BimiFetcher, MtaStsFetcher
 from mailcheck.probes.rdap import IANA_URL, RdapFinder, RegistryList
 from mailcheck.probes.trust import TrustRoots, find_trust_roots
 from tests.fakes.fake_hosts import FakeHosts

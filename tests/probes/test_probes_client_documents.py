@@ -7,9 +7,9 @@ from twisted.internet.task import Clock
 
 from mailcheck.cluster.local import LocalMemory
 from mailcheck.core.oauth.clients import ClientDocument
-from mailcheck.probes.client_documents import MAX_OCTETS, SECONDS, ClientDocumentFetcher
 from mailcheck.probes.fetching import Fetched
 from mailcheck.probes.guarded_dialer import FetchProblem
+from mailcheck.probes.published_files import DOCUMENT_SECONDS, MAX_DOCUMENT, ClientDocumentFetcher
 from tests.fakes.scripted_fetcher import Page, ScriptedFetcher
 from tests.probes.scripted_hosts import collect
 from tests.table import rows
@@ -47,7 +47,7 @@ def test_a_document_is_fetched(media_type: str) -> None:
     assert fetching.fetch() == ClientDocument("A", CALLBACK)
     (request,) = fetching.web.requests
     limits = (request.max_redirects, request.max_octets, request.seconds)
-    assert limits == (0, MAX_OCTETS, SECONDS)
+    assert limits == (0, MAX_DOCUMENT, DOCUMENT_SECONDS)
 
 
 @rows(

@@ -11,8 +11,9 @@ from mailcheck.checks.bimi.evaluate import FileFetch
 from mailcheck.checks.bimi.svg import MAX_READ, MEDIA_TYPE
 from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.cluster.local import LocalMemory
-from mailcheck.probes.fetching import BimiFetcher, Fetched, MtaStsFetcher
+from mailcheck.probes.fetching import Fetched
 from mailcheck.probes.guarded_dialer import FetchProblem
+from mailcheck.probes.published_files import BimiFetcher, MtaStsFetcher
 from tests.fakes.marks import CERTIFICATE_URL, GOOD_LOGO, LOGO_URL, bundle
 from tests.fakes.scripted_fetcher import Page, ScriptedFetcher
 from tests.probes.scripted_hosts import collect

@@ -16,8 +16,9 @@ from mailcheck.checks.hosts.mta_sts import FetchOutcome
 from mailcheck.cluster.local import LocalMemory
 from mailcheck.core.network_addresses import IpAddress
 from mailcheck.daemon.wall_clock import of_the_system
-from mailcheck.probes.fetching import FetchRequest, GuardedFetcher, MtaStsFetcher
+from mailcheck.probes.fetching import FetchRequest, GuardedFetcher
 from mailcheck.probes.guarded_dialer import FetchFailed, FetchProblem, GuardedDialer, ProbeReactor
+from mailcheck.probes.published_files import MtaStsFetcher
 from mailcheck.probes.rdap import RdapFinder, RegistryList
 from mailcheck.probes.trust import find_trust_roots
 from tests.fakes.memory_zone import MemoryZone

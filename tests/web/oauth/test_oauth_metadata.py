@@ -16,7 +16,7 @@ from mailcheck.operations.oauth.clients import (
     USED_LIFE,
 )
 from mailcheck.operations.oauth.clients import PER_ADDRESS as REGISTRATIONS
-from mailcheck.probes.client_documents import FRESHNESS, MAX_OCTETS, SECONDS
+from mailcheck.probes.published_files import DOCUMENT_FRESHNESS, DOCUMENT_SECONDS, MAX_DOCUMENT
 from mailcheck.web.dashboard.visits import LONGEST_PATH
 from mailcheck.web.oauth.server import PER_ADDRESS as TOKENS
 from tests.house import House, config_in_memory
@@ -136,8 +136,8 @@ def test_no_openid_provider(house: House) -> None:
     f"| access token | {ACCESS_LIFE // HOUR} hour |",
     f"| refresh token | {REFRESH_LIFE // DAY} days |",
     f"after {UNUSED_LIFE // DAY} day without a grant, {USED_LIFE // DAY} days after",
-    f"of at most {MAX_OCTETS // 1024} kB, served within {SECONDS:g} seconds",
-    f"is cached for {FRESHNESS // MINUTE} minutes",
+    f"of at most {MAX_DOCUMENT // 1024} kB, served within {DOCUMENT_SECONDS:g} seconds",
+    f"is cached for {DOCUMENT_FRESHNESS // MINUTE} minutes",
     f"up to {MAX_STATE:,} characters",
     f"The query has at most {LONGEST_PATH:,} characters",
     f"| {TOKENS.per_minute} a minute, {TOKENS.per_day:,} a day |",
