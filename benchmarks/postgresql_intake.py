@@ -50,7 +50,7 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, SECOND, Instant
 from mailcheck.engines.committing import Write, commit_group
 from mailcheck.engines.database import DatabaseEngine
-from mailcheck.engines.postgresql import PostgresqlEngine, prepare_database
+from mailcheck.engines.postgresql import PostgresqlEngine, upgrade_schema
 from mailcheck.engines.postgresql_connection import (
     COPY_PIECE,
     INDEX_PLANS,
@@ -58,6 +58,7 @@ from mailcheck.engines.postgresql_connection import (
     PostgresqlWriter,
 )
 from mailcheck.engines.postgresql_server import connect
+from mailcheck.engines.schema_upgrade import schema_steps
 from mailcheck.engines.sqlite import SqliteEngine
 from mailcheck.store.accounts.account_store import AccountStore
 from mailcheck.store.mail_delivery import DeliverMails
@@ -352,7 +353,7 @@ def send_again(server: PostgresqlServer, writer: RecordingWriter, name: str) -> 
 def empty_store(server: PostgresqlServer, name: str) -> str:
     """Create a database with one account, and return its URL."""
     url = server.make_database(name)
-    prepare_database(url)
+    upgrade_schema(url, schema_steps())
     engine = PostgresqlEngine(url, DirectWorker(), DirectWorker())
     engine.open()
     AccountStore(engine).add_account(ANN, noted())

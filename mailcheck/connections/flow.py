@@ -24,14 +24,15 @@ class OutputFlow:
         self._patience = patience
         self._on_stuck = on_stuck
         self._is_paused = False
-        self._is_stopped = False
+        self.is_stopped = False
+        """Whether the connection is lost."""
         self._waiting: Deferred[None] | None = None
 
     async def send(self, pieces: AsyncIterator[bytes]) -> None:
         """Write all pieces. Stop early if the connection is lost."""
         with self.registered():
             async for piece in pieces:
-                if self._is_stopped:
+                if self.is_stopped:
                     return
                 await self.write(piece)
 
@@ -42,13 +43,8 @@ class OutputFlow:
         try:
             yield
         finally:
-            if not self._is_stopped:
+            if not self.is_stopped:
                 self._transport.unregisterProducer()
-
-    @property
-    def is_stopped(self) -> bool:
-        """Whether the connection is lost."""
-        return self._is_stopped
 
     async def write(self, piece: bytes) -> None:
         """Write a piece, and wait while the buffer is full."""
@@ -79,5 +75,5 @@ class OutputFlow:
 
     def stopProducing(self) -> None:  # noqa: N802
         """Stop: the connection is lost."""
-        self._is_stopped = True
+        self.is_stopped = True
         self.resumeProducing()

@@ -1,5 +1,6 @@
 """The common part of the engines: group commit in one writer, and reads in other workers."""
 
+import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -169,6 +170,8 @@ class DatabaseEngine:
         self.writer: WriterConnection | None = None
         self._is_open = False
         self.damage = ""
+        self._readers = threading.local()
+        self._open_readers: list[Any] = []
         self._group_commit = GroupCommit(self._commit, call_soon)
 
     def open(self) -> None:
@@ -262,7 +265,15 @@ class DatabaseEngine:
         )
         return {"deleting all mail": stored}
 
-    def _close_readers(self) -> None:
+    def _reader(self) -> Any:
+        """Return the connection with which this thread reads. It is opened at its first use."""
+        connection = getattr(self._readers, "connection", None)
+        if connection is None:
+            connection = self._readers.connection = self._open_reader()
+            self._open_readers.append(connection)
+        return connection
+
+    def _open_reader(self) -> Any:
         raise NotImplementedError
 
     def _hide_cause(self, failure: Failure) -> Failure:
@@ -276,7 +287,8 @@ class DatabaseEngine:
         await self._group_commit.close()
         for worker in (self._writer_worker, self._reader_worker):
             await maybeDeferred(worker.stop)
-        self._close_readers()
+        for connection in self._open_readers:
+            connection.close()
         if self.writer is not None:
             self.writer.close()
             self.writer = None

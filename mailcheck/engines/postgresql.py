@@ -5,7 +5,6 @@ work as usual.
 """
 
 import re
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -25,6 +24,7 @@ from mailcheck.engines.postgresql_connection import (
 from mailcheck.engines.postgresql_server import (
     connect,
     connection_failure,
+    opened,
     require_sessions,
     require_version,
 )
@@ -64,8 +64,6 @@ class PostgresqlEngine(DatabaseEngine):
         """Prepare without opening the database; see `GroupCommit` for ``call_soon``."""
         super().__init__(writer_worker, reader_worker, call_soon)
         self._url = url
-        self._readers = threading.local()
-        self._open_readers: list[Connection] = []
 
     def _free_bytes(self) -> int | None:
         """Return `None`: the server reports a full disk itself."""
@@ -77,15 +75,15 @@ class PostgresqlEngine(DatabaseEngine):
 
     def open_writer(self) -> PostgresqlWriter:
         """Upgrade the schema, and return a writer."""
-        prepare_database(self._url)
+        upgrade_schema(self._url, schema_steps())
         return PostgresqlWriter(self._url)
 
     def require_usable(self) -> None:
-        """Check that the database can be used, without changing it."""
-        try:
-            _require_usable(self._url, schema_steps())
-        except psycopg2.Error as error:
-            raise connection_failure(error) from error
+        """Check what `upgrade_schema` refuses, without changing the database."""
+        with opened(self._url) as connection, connection.cursor() as cursor:
+            _require_suitable(connection, cursor)
+            if _has_schema(cursor):
+                _known_version(cursor, schema_steps())
 
     def _query(self, query: Callable[[Transaction], Result]) -> Result:
         try:
@@ -94,7 +92,7 @@ class PostgresqlEngine(DatabaseEngine):
             return self._query_once(query)
 
     def _query_once(self, query: Callable[[Transaction], Result]) -> Result:
-        connection = self._reader()
+        connection: Connection = self._reader()
         transaction = PostgresqlTransaction(connection, _SNAPSHOT)
         try:
             return query(transaction)
@@ -104,70 +102,35 @@ class PostgresqlEngine(DatabaseEngine):
             except (StoreUnavailable, psycopg2.Error):
                 connection.close()
 
-    def _reader(self) -> Connection:
-        connection: Connection | None = getattr(self._readers, "connection", None)
-        if connection is None:
-            connection = self._readers.connection = Connection(self._url, settings=INDEX_PLANS)
-            self._open_readers.append(connection)
-        return connection
+    def _open_reader(self) -> Connection:
+        return Connection(self._url, settings=INDEX_PLANS)
 
     def _store_bytes(self, transaction: Transaction) -> int:
         ((size,),) = transaction.rows("SELECT pg_database_size(current_database())")
         return int(size)
-
-    def _close_readers(self) -> None:
-        for connection in self._open_readers:
-            connection.close()
-
-
-def prepare_database(url: str) -> None:
-    """Upgrade a database to the newest schema.
-
-    :raises SchemaTooNew: a newer mailcheck wrote it.
-    :raises StoreUnavailable: it cannot be opened, or it is not suitable.
-    """
-    try:
-        upgrade_schema(url, schema_steps())
-    except psycopg2.Error as error:
-        raise connection_failure(error) from error
 
 
 def upgrade_schema(url: str, steps: Sequence[SchemaStep]) -> None:
     """Apply the missing steps, all or none.
 
     :raises SchemaTooNew: the version of the schema is unknown.
-    :raises StoreUnavailable: its encoding is not UTF-8, or the server is too old.
+    :raises StoreUnavailable: it cannot be opened, its encoding is not UTF-8, or the server is too
+        old.
     """
-    connection = connect(url)
-    try:
-        with connection.cursor() as cursor:
-            _require_suitable(connection, cursor)
-            # Some steps rewrite data. A daemon that waits for the lock waits for all of them.
-            cursor.execute("SET statement_timeout = 0; SET lock_timeout = 0; BEGIN")
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", (SCHEMA_LOCK,))
-            if not _has_schema(cursor):
-                cursor.execute("CREATE TABLE schema_version (version BIGINT NOT NULL PRIMARY KEY)")
-            version = _known_version(cursor, steps)
-            announce_upgrade("the database", version, steps[-1].version)
-            for step in steps:
-                if step.version > version:
-                    cursor.execute(_in_dialect(step.sql) + step.postgresql)
-                    cursor.execute("INSERT INTO schema_version VALUES (%s)", (step.version,))
-            cursor.execute("COMMIT")
-    finally:
-        connection.close()
-
-
-def _require_usable(url: str, steps: Sequence[SchemaStep]) -> None:
-    """Check what `upgrade_schema` refuses, without writing."""
-    connection = connect(url)
-    try:
-        with connection.cursor() as cursor:
-            _require_suitable(connection, cursor)
-            if _has_schema(cursor):
-                _known_version(cursor, steps)
-    finally:
-        connection.close()
+    with opened(url) as connection, connection.cursor() as cursor:
+        _require_suitable(connection, cursor)
+        # Some steps rewrite data. A daemon that waits for the lock waits for all of them.
+        cursor.execute("SET statement_timeout = 0; SET lock_timeout = 0; BEGIN")
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", (SCHEMA_LOCK,))
+        if not _has_schema(cursor):
+            cursor.execute("CREATE TABLE schema_version (version BIGINT NOT NULL PRIMARY KEY)")
+        version = _known_version(cursor, steps)
+        announce_upgrade("the database", version, steps[-1].version)
+        for step in steps:
+            if step.version > version:
+                cursor.execute(_in_dialect(step.sql) + step.postgresql)
+                cursor.execute("INSERT INTO schema_version VALUES (%s)", (step.version,))
+        cursor.execute("COMMIT")
 
 
 def _require_suitable(connection: Any, cursor: Any) -> None:

@@ -119,7 +119,7 @@ def require_sessions(url: str) -> None:
     :raises StoreAway: no host answers.
     :raises StoreUnavailable: the server is too old, rejects the client, or is behind such a pooler.
     """
-    with _opened(url) as one, _opened(url) as other:
+    with opened(url) as one, opened(url) as other:
         require_version(one.server_version)
         are_shared = _share_sessions(one, other)
     if are_shared:
@@ -147,7 +147,12 @@ def _share_sessions(one: Any, other: Any) -> bool:
 
 
 @contextmanager
-def _opened(url: str) -> Iterator[Any]:
+def opened(url: str) -> Iterator[Any]:
+    """Open a connection for a few statements, and translate their errors.
+
+    :raises StoreAway: no host answers.
+    :raises StoreUnavailable: the server rejects the client or a statement.
+    """
     try:
         with closing(connect(url)) as connection:
             yield connection

@@ -7,12 +7,12 @@ commands may use it at the same time.
 import fcntl
 import os
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
@@ -133,8 +133,6 @@ class SqliteEngine(DatabaseEngine):
         self._path = path
         self._state_files = (Path(f"{path}.reserve"), Path(f"{path}-wal"), *state_files)
         self._reserve = DiskReserve(path)
-        self._readers = threading.local()
-        self._open_readers: list[sqlite3.Connection] = []
 
     def remote_query(self, query: Callable[[Transaction], Result]) -> Callable[[], Result] | None:
         """Return a callable that opens the file and runs a query."""
@@ -266,10 +264,6 @@ class SqliteEngine(DatabaseEngine):
         ((page_size,),) = transaction.rows("PRAGMA page_size")
         return int(pages * page_size)
 
-    def _close_readers(self) -> None:
-        for connection in self._open_readers:
-            connection.close()
-
     async def _close(self) -> None:
         await super()._close()
         if self._path != IN_MEMORY:
@@ -284,15 +278,12 @@ class SqliteEngine(DatabaseEngine):
             raise StoreUnavailable("the database is not open")
         return self.writer
 
-    def _reader(self) -> sqlite3.Connection:
-        if self._path == IN_MEMORY:
-            return self._opened_writer().connection
-        connection: sqlite3.Connection | None = getattr(self._readers, "connection", None)
-        if connection is None:
-            self._opened_writer()
-            connection = self._readers.connection = connect(self._path, *READER_PRAGMAS)
-            self._open_readers.append(connection)
-        return connection
+    def _reader(self) -> Any:
+        return self._opened_writer().connection if self._path == IN_MEMORY else super()._reader()
+
+    def _open_reader(self) -> sqlite3.Connection:
+        self._opened_writer()
+        return connect(self._path, *READER_PRAGMAS)
 
 
 def _make_private(path: Path) -> None:

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mailcheck.core.errors import ExpectedFailure, StoreFull, StoreUnavailable
-from mailcheck.engines.postgresql import PostgresqlPresence, prepare_database
+from mailcheck.engines.postgresql import PostgresqlPresence
+from mailcheck.engines.postgresql import upgrade_schema as upgrade_target
 from mailcheck.engines.postgresql_connection import Connection, PostgresqlTransaction
 from mailcheck.engines.postgresql_rows import replace_nul
 from mailcheck.engines.schema_upgrade import schema_steps, upgrade_schema
@@ -91,7 +92,7 @@ def copy_store(
         presence.begin()
         connection = Connection(url, longest_call=STEP_TIMEOUT)
         try:
-            prepare_database(url)
+            upgrade_target(url, schema_steps())
             return _copy(source, connection, report_progress)
         finally:
             connection.close()

@@ -532,9 +532,8 @@ def _message_of(row: Row) -> MessageRow:
 
 
 _COUNT_REFUSAL = """
-    UPDATE refusal SET amount = amount + 1, refused_at = ?, recipient = ?, recipient_key = ?,
-    envelope_sender = ?, client_ip = ?, reason = ?,
-    position = (SELECT last_position FROM inbox WHERE inbox.account_id = ?)
+    UPDATE refusal SET amount = amount + 1, {columns},
+    position = (SELECT last_position FROM inbox WHERE inbox.account_id = refusal.account_id)
     WHERE account_id = ? AND refused_at >= ? AND tag_key = ?
 """
 
@@ -546,23 +545,24 @@ def _minute_of(refusal: Refusal) -> Instant:
 
 def _count_refusal(transaction: Transaction, refusal: Refusal) -> bool:
     """Add a refusal to the row of its tag and minute; return false if there is none yet."""
-    values = (
-        refusal.refused_at,
-        refusal.recipient,
-        refusal.recipient.casefold(),
-        refusal.envelope_sender,
-        refusal.client_ip,
-        refusal.reason,
-        refusal.account_id,
-        refusal.account_id,
-        _minute_of(refusal),
-        fold_tag(refusal.tag),
-    )
-    return bool(transaction.execute(_COUNT_REFUSAL, values))
+    columns = _columns_of(refusal)
+    sql = _COUNT_REFUSAL.format(columns=", ".join(f"{column} = ?" for column in columns))
+    row = (refusal.account_id, _minute_of(refusal), columns["tag_key"])
+    return bool(transaction.execute(sql, (*columns.values(), *row)))
 
 
 def _insert_refusal(transaction: Transaction, refusal: Refusal, position: str) -> None:
-    values: dict[str, Value] = {
+    columns = _columns_of(refusal)
+    marks = ", ".join("?" * len(columns))
+    transaction.execute(
+        f"INSERT INTO refusal (account_id, position, {', '.join(columns)}) "
+        f"SELECT account_id, {position}, {marks} FROM inbox WHERE account_id = ?",
+        (*columns.values(), refusal.account_id),
+    )
+
+
+def _columns_of(refusal: Refusal) -> dict[str, Value]:
+    return {
         "refused_at": refusal.refused_at,
         "recipient": refusal.recipient,
         "recipient_key": refusal.recipient.casefold(),
@@ -572,12 +572,6 @@ def _insert_refusal(transaction: Transaction, refusal: Refusal, position: str) -
         "client_ip": refusal.client_ip,
         "reason": refusal.reason,
     }
-    marks = ", ".join("?" * len(values))
-    transaction.execute(
-        f"INSERT INTO refusal (account_id, position, {', '.join(values)}) "
-        f"SELECT account_id, {position}, {marks} FROM inbox WHERE account_id = ?",
-        (*values.values(), refusal.account_id),
-    )
 
 
 def _matching(

@@ -273,8 +273,7 @@ class WebhookStore(AccountNames):
     ) -> None:
         """Record a delivery that changes no state; do nothing if the webhook was deleted."""
         transaction.execute(
-            "UPDATE webhook SET attempts = attempts + 1 WHERE id = ?",
-            _delivery_values(webhook_id, delivery, 0)[-1:],
+            "UPDATE webhook SET attempts = attempts + 1 WHERE id = ?", (webhook_id,)
         )
         transaction.execute(_NOTE, _delivery_values(webhook_id, delivery, 0))
 
