@@ -1,25 +1,23 @@
-"""The store of mail into applications: routes, the queue of deliveries, and their attempts.
+"""The store of mail into applications: mails, the queue of deliveries, and their attempts.
 
 The times at which attempts are due use the clock that all daemons share, as those of leases do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
 from mailcheck.checks.content.header import summarize_header
-from mailcheck.core.audit import AuditEntry
 from mailcheck.core.content import HeaderSummary
-from mailcheck.core.errors import InboundQueueFull, TooManyRoutes
+from mailcheck.core.errors import InboundQueueFull
 from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
 from mailcheck.core.inbound import (
     MOST_ANSWERS,
     MOST_ATTEMPTS,
     MOST_MAILS,
     MOST_OCTETS,
-    MOST_ROUTES,
     InboundAttempt,
     InboundDelivery,
     InboundDeliveryId,
@@ -36,11 +34,10 @@ from mailcheck.core.instants import Instant
 from mailcheck.core.messages import Delivery, Envelope, Session
 from mailcheck.ports.engine import Row, Transaction, Value
 from mailcheck.ports.workers import Lease
-from mailcheck.store.accounts.account_store import AccountNames
-from mailcheck.store.accounts.audit_store import write_entry
+from mailcheck.store.inbound_routes import ROUTES, InboundRoutes, delete_mails
 from mailcheck.store.leases import LeasedRows
 from mailcheck.store.mail_delivery import delivery_row
-from mailcheck.store.messages import delete_unreferenced, lock_inboxes
+from mailcheck.store.messages import lock_inboxes
 from mailcheck.store.routed_mails import add_deliveries, attempt_row, mail_row
 from mailcheck.store.transactions import (
     columns_of,
@@ -52,7 +49,6 @@ from mailcheck.store.transactions import (
     read_number,
     read_value,
     read_values,
-    row_of,
     value_of,
     write,
 )
@@ -129,23 +125,7 @@ class ListedDelivery(Struct, frozen=True):
     last_attempt: InboundAttempt | None = None
 
 
-_NO_COLUMNS = ("to", "user", "account_name")
-"""Fields of a route whose columns have other names."""
-
-_ROUTES = f"""
-    SELECT {columns_of(InboundRoute, "inbound_route", *_NO_COLUMNS)},
-        inbound_route.pattern AS "to", inbound_route.user_name AS "user",
-        account.name AS account_name
-    FROM inbound_route JOIN account ON account.id = inbound_route.account_id
-"""
-
 _DELIVERY = columns_of(InboundDelivery, "inbound_delivery")
-
-_COUNT_ROUTES = """
-    UPDATE inbox SET has_routes = CASE WHEN EXISTS (
-        SELECT 1 FROM inbound_route WHERE inbound_route.account_id = inbox.account_id
-    ) THEN 1 ELSE 0 END WHERE account_id = ?
-"""
 
 _LEASES = LeasedRows("inbound_delivery", waiting="due_at IS NOT NULL", due="due_at")
 
@@ -232,118 +212,8 @@ _RANKED_ATTEMPTS = """
 """
 
 
-class InboundStore(AccountNames):
+class InboundStore(InboundRoutes):
     """Routes, mails for applications, and the attempts to deliver them."""
-
-    @inbox_write(lambda _, route, *others, **options: (route.account_id,))
-    def add_route(
-        self,
-        transaction: Transaction,
-        route: InboundRoute,
-        entry: AuditEntry,
-        *,
-        is_per_recipient: bool,
-        opening: InboundDelivery | None,
-    ) -> InboundRoute | TooManyRoutes | None:
-        """Add a route; return it as stored, or `None` if the account was deleted.
-
-        :param opening: the delivery of the request that opens the route.
-        :raises TooManyRoutes: the account has the maximum number.
-        """
-        lock_inboxes(transaction, (route.account_id,))
-        count = "SELECT COUNT(*) FROM inbound_route WHERE account_id = ?"
-        if read_number(transaction, count, (route.account_id,)) >= MOST_ROUTES:
-            return TooManyRoutes(
-                f"an account can have at most {MOST_ROUTES} inbound routes: delete one first"
-            )
-        columns = {"pattern": route.to, "user_name": route.user}
-        row = row_of(route, *_NO_COLUMNS, **columns, is_per_recipient=int(is_per_recipient))
-        insert(transaction, "inbound_route", [row])
-        transaction.execute(_COUNT_ROUTES, (route.account_id,))
-        if opening is not None:
-            add_deliveries(transaction, [(opening, "")])
-        write_entry(transaction, entry)
-        return _find_route(transaction, route.account_id, route.id)
-
-    @read
-    def routes(self, transaction: Transaction, account_id: AccountId) -> list[InboundRoute]:
-        """Return the routes of an account, oldest first."""
-        order = "ORDER BY inbound_route.created_at, inbound_route.id"
-        sql = f"{_ROUTES} WHERE inbound_route.account_id = ? {order}"
-        return read_values(transaction, InboundRoute, sql, (account_id,))
-
-    @read
-    def find_route(
-        self, transaction: Transaction, account_id: AccountId, route_id: InboundRouteId
-    ) -> InboundRoute | None:
-        """Return a route of an account, or `None`."""
-        return _find_route(transaction, account_id, route_id)
-
-    @read
-    def find_any_route(
-        self, transaction: Transaction, route_id: InboundRouteId
-    ) -> InboundRoute | None:
-        """Return a route of any account: for requests that a secret of the route proves."""
-        return read_value(
-            transaction, InboundRoute, f"{_ROUTES} WHERE inbound_route.id = ?", (route_id,)
-        )
-
-    @write
-    def change_route(
-        self,
-        transaction: Transaction,
-        account_id: AccountId,
-        route_id: InboundRouteId,
-        changes: Mapping[str, Value],
-        entry: AuditEntry,
-    ) -> InboundRoute | None:
-        """Set columns of a route; return it, or `None` if there is none.
-
-        :param changes: values by column: pattern, url, secret, user_name, password, speed, fault.
-        """
-        settings = ", ".join(f"{column} = ?" for column in changes)
-        if changes and transaction.execute(
-            f"UPDATE inbound_route SET {settings} WHERE id = ? AND account_id = ?",
-            (*changes.values(), route_id, account_id),
-        ):
-            write_entry(transaction, entry)
-        return _find_route(transaction, account_id, route_id)
-
-    @write
-    def confirm_route(self, transaction: Transaction, route_id: InboundRouteId) -> bool:
-        """Let mails be sent to a route; return false if there is none."""
-        changed = transaction.execute(
-            "UPDATE inbound_route SET is_confirmed = 1 WHERE id = ?", (route_id,)
-        )
-        return bool(changed)
-
-    @frees_space
-    @inbox_write(lambda _, account_id, *others: (account_id,))
-    def delete_route(
-        self,
-        transaction: Transaction,
-        account_id: AccountId,
-        route_id: InboundRouteId,
-        entry: AuditEntry,
-    ) -> bool:
-        """Delete a route with its mails and attempts; return false if there is none."""
-        lock_inboxes(transaction, (account_id,))
-        gone = transaction.execute(
-            "DELETE FROM inbound_route WHERE id = ? AND account_id = ?", (route_id, account_id)
-        )
-        if not gone:
-            return False
-        write_entry(transaction, entry)
-        transaction.execute(_COUNT_ROUTES, (account_id,))
-        _delete_mails(
-            transaction,
-            transaction.rows(
-                "SELECT id, delivery_id FROM inbound_mail WHERE account_id = ? AND NOT EXISTS ("
-                "SELECT 1 FROM inbound_delivery WHERE mail_id = inbound_mail.id)",
-                (account_id,),
-            ),
-        )
-        return True
 
     @inbox_write(lambda _, mail, *others: (mail.account_id,))
     def add_mail(
@@ -512,14 +382,6 @@ class InboundStore(AccountNames):
         )
 
     @read
-    def accounts(self, transaction: Transaction) -> frozenset[AccountId]:
-        """Return the accounts that have routes."""
-        return frozenset(
-            row.account_id
-            for row in transaction.rows("SELECT DISTINCT account_id FROM inbound_route")
-        )
-
-    @read
     def has_pending(self, transaction: Transaction) -> bool:
         """Return whether a delivery has a next attempt."""
         row = transaction.row("SELECT 1 FROM inbound_delivery WHERE due_at IS NOT NULL LIMIT 1")
@@ -542,7 +404,7 @@ class InboundStore(AccountNames):
         jobs = []
         for delivery_id in claimed:
             (row,) = transaction.rows(_JOB, (delivery_id,))
-            (route,) = transaction.rows(f"{_ROUTES} WHERE inbound_route.id = ?", (row.route_id,))
+            (route,) = transaction.rows(f"{ROUTES} WHERE inbound_route.id = ?", (row.route_id,))
             delivery = _delivery_of(row, offset)
             jobs.append(InboundJob(delivery, value_of(InboundRoute, route), row.size or 0))
         (next_due,) = transaction.rows(_NEXT_DUE, (shared_now,))
@@ -678,7 +540,7 @@ class InboundStore(AccountNames):
     def forget_mails(self, transaction: Transaction, before: Instant, limit: int) -> int:
         """Delete at most ``limit`` mails that are too old or too many; return their number."""
         found = transaction.rows(_EXCESS, (MOST_MAILS, MOST_OCTETS, before, limit))
-        return _delete_mails(transaction, found)
+        return delete_mails(transaction, found)
 
     @frees_space
     @write
@@ -699,13 +561,6 @@ class InboundStore(AccountNames):
                 (b"", row.delivery_id, row.number),
             )
         return len(attempts) + len(answers)
-
-
-def _find_route(
-    transaction: Transaction, account_id: AccountId, route_id: InboundRouteId
-) -> InboundRoute | None:
-    sql = f"{_ROUTES} WHERE inbound_route.account_id = ? AND inbound_route.id = ?"
-    return read_value(transaction, InboundRoute, sql, (account_id, route_id))
 
 
 def _delivery_of(row: Row, offset: int) -> InboundDelivery:
@@ -736,10 +591,3 @@ def _may_add(
         transaction.row("SELECT 1 FROM inbound_route WHERE id = ?", (route_id,)) is not None
         for route_id in {delivery.route_id for delivery in deliveries}
     )
-
-
-def _delete_mails(transaction: Transaction, found: Sequence[Row]) -> int:
-    for row in found:
-        transaction.execute("DELETE FROM inbound_mail WHERE id = ?", (row.id,))
-    delete_unreferenced(transaction, found)
-    return len(found)

@@ -47,7 +47,7 @@ NO_CHANGE_OF_RIGHTS: Mapping[str, str] = {
     "PasswordStore.renew_hash": "the same password",
     "SessionStore.note_confirmation": "a time",
     "SessionStore.note_session_use": "a time",
-    "InboundStore.confirm_route": "the application confirms what the owner has made",
+    "InboundRoutes.confirm_route": "the application confirms what the owner has made",
     "OAuthStore.add_code": "gives access when it is redeemed, which is noted",
     "OAuthStore.keep_client": "a time",
     "IdentityStore.use_link": "the session that it opens is noted",
@@ -117,9 +117,9 @@ EXAMPLES: Mapping[str, tuple[Any, ...]] = {
     "ProvisioningStore.change_group": (TEAM, GroupDraft("team", None, (BOB,)), []),
     "ProvisioningStore.delete_group": ("t", []),
     "ProvisioningStore.follow_groups": (BOBS_ROLE,),
-    "InboundStore.add_route": (inbound_route("more"),),
-    "InboundStore.change_route": (ANN, InboundRouteId("route"), {"speed": 7}),
-    "InboundStore.delete_route": (ANN, InboundRouteId("route")),
+    "InboundRoutes.add_route": (inbound_route("more"),),
+    "InboundRoutes.change_route": (ANN, InboundRouteId("route"), {"speed": 7}),
+    "InboundRoutes.delete_route": (ANN, InboundRouteId("route")),
     "WebhookStore.add": (webhook("more"),),
     "WebhookStore.delete": (ANN, "ci"),
     "WebhookStore.replace_secret": (ANN, "ci", "whsec_new", at(60)),
@@ -127,7 +127,7 @@ EXAMPLES: Mapping[str, tuple[Any, ...]] = {
 """Arguments before the entry with which each method changes something."""
 
 OPTIONS: Mapping[str, Mapping[str, bool | None]] = {
-    "InboundStore.add_route": {"is_per_recipient": True, "opening": None},
+    "InboundRoutes.add_route": {"is_per_recipient": True, "opening": None},
     "PasskeyStore.remove_spare_passkey": {"has_passwords": True},
     "PasskeyStore.require_passkey": {"is_required": True},
     "WebhookStore.add": {"is_from_now": True},
@@ -164,6 +164,7 @@ def changed_tables(function: Callable[..., Any], seen: set[Any]) -> set[str]:
     source = inspect.getsource(function)
     found = set(re.findall(r"(?:INSERT INTO|UPDATE|DELETE FROM) (\w+)", source))
     found |= set(re.findall(r'insert\(\s*transaction, "(\w+)"', source))
+    found |= set(re.findall(r'delete_(?:first\(|listed\(transaction,)\s*"(\w+)"', source))
     for name in function.__code__.co_names:
         called = function.__globals__.get(name)
         if isinstance(called, str):
