@@ -9,7 +9,7 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.engines.database import DatabaseEngine
 from mailcheck.ports.engine import Transaction
 from mailcheck.store.filter_sql import is_counted_by_recipient, is_counted_by_tag
-from mailcheck.store.transactions import columns_of, value_of
+from mailcheck.store.transactions import columns_of, named_rows, row_of, value_of
 from tests.table import rows
 
 
@@ -48,6 +48,27 @@ async def test_a_row_becomes_a_value(engine: DatabaseEngine, word: str) -> None:
     assert await engine.read(query) == Thing(
         word, word, None, is_new=True, colour=Colour.RED, parts=(word,)
     )
+
+
+class Parcel(Struct, frozen=True):
+    """A value whose fields are stored as JSON, apart from its name."""
+
+    name: str
+    things: tuple[Thing, ...]
+    first: Thing | None
+    counts: dict[str, int]
+
+
+@rows(*WORDS, "\ud800")
+def test_a_value_survives_as_a_row(word: str) -> None:
+    """Columns hold texts and numbers only, and a value of the same class follows from them."""
+    thing = Thing(word, None, 7, is_new=True, colour=Colour.RED, parts=(word, "b"))
+    assert list(row_of(thing, "note", size=8).values())[:3] == [word, 8, 1]
+    for parcel in (Parcel(word, (thing,), thing, {word: 1}), Parcel(word, (), None, {})):
+        columns = row_of(parcel)
+        assert {type(column) for column in columns.values()} <= {str, type(None)}
+        (row,) = named_rows([(name,) for name in columns], [tuple(columns.values())])
+        assert value_of(Parcel, row) == parcel
 
 
 def test_columns_are_the_fields() -> None:
