@@ -83,7 +83,7 @@ class ProjectStore(Store):
             return TooManyProjects(f"a person owns at most {maximum} projects: delete one first")
         taken = insert_account(transaction, project)
         if taken is None:
-            _add_member(transaction, project.id, owner)
+            add_member(transaction, project.id, owner)
             write_entry(transaction, entry)
         return taken
 
@@ -115,7 +115,7 @@ class ProjectStore(Store):
         only = _refuse_last_owner(transaction, project_id, member.account_id)
         if only is not None and member.role is not Role.OWNER:
             return only
-        _add_member(transaction, project_id, member)
+        add_member(transaction, project_id, member)
         write_entry(transaction, entry)
         return None
 
@@ -260,14 +260,15 @@ def _join(
     if known is not None and known.includes(offered.role):
         joined = Membership(offered.project, known)
     else:
-        _add_member(transaction, offered.project.id, Member(account_id, "", offered.role, now))
+        add_member(transaction, offered.project.id, Member(account_id, "", offered.role, now))
     person = transaction.row("SELECT name FROM account WHERE id = ?", (account_id,))
     detail = f"{person.name if person else account_id}: {joined.role}"
     write_entry(transaction, replace(entry, account_id=joined.project.id, detail=detail))
     return joined
 
 
-def _add_member(transaction: Transaction, project_id: AccountId, member: Member) -> None:
+def add_member(transaction: Transaction, project_id: AccountId, member: Member) -> None:
+    """Add a member to a project, or change the role of one."""
     transaction.execute(
         "INSERT INTO member (project_id, account_id, role, added_at) VALUES (?, ?, ?, ?) "
         "ON CONFLICT (project_id, account_id) DO UPDATE SET role = excluded.role",

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -14,7 +12,7 @@ from mailcheck.core.audit import Action, AuditEntry
 from mailcheck.core.errors import AccountIsOperator, AccountNameTaken, ExpectedFailure
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
-from mailcheck.core.projects import Role
+from mailcheck.core.projects import Member, Role
 from mailcheck.core.signing_in.provisioning import (
     AlreadyProvisioned,
     ChangedMeanwhile,
@@ -38,12 +36,15 @@ from mailcheck.store.accounts.account_store import (
     rename_account,
 )
 from mailcheck.store.accounts.audit_store import write_entry
-from mailcheck.store.transactions import Store, insert, read, value_of, write
+from mailcheck.store.accounts.project_store import add_member
+from mailcheck.store.transactions import Store, insert, json_of, read, value_of, write
 
 _USERS = f"""
-    SELECT {ACCOUNT_COLUMNS}, provisioned_user.user_name, provisioned_user.external_id,
-        provisioned_user.profile, provisioned_user.is_created, provisioned_user.modified_at,
-        provisioned_user.version
+    SELECT {ACCOUNT_COLUMNS}, COALESCE(provisioned_user.user_name, account.name) AS user_name,
+        provisioned_user.external_id, COALESCE(provisioned_user.profile, '{{}}') AS profile,
+        COALESCE(provisioned_user.is_created, 0) AS is_created,
+        COALESCE(provisioned_user.modified_at, account.created_at) AS modified_at,
+        COALESCE(provisioned_user.version, 0) AS version
     FROM {ACCOUNT_TABLES} LEFT JOIN provisioned_user ON provisioned_user.account_id = account.id
     WHERE account.is_project = 0
 """
@@ -154,7 +155,7 @@ class ProvisioningStore(Store):
         transaction.lock(ACCOUNTS_LOCK)
         account_id = before.account.id
         row = transaction.row(f"{_USERS} AND account.id = ?", (account_id,))
-        if row is None or (row.version or 0) != before.version:
+        if row is None or row.version != before.version:
             return ChangedMeanwhile("the person was changed or deleted meanwhile: try again")
         is_renamed = draft.user_name != before.user_name
         if before.version == 0 and draft.user_name.casefold() != before.user_name.casefold():
@@ -276,18 +277,7 @@ def _by_first(rows: Iterable[Row]) -> Mapping[str, tuple[Reference, ...]]:
 
 def _user_of(row: Row, groups: tuple[Reference, ...]) -> ProvisionedUser:
     account = value_of(Account, row)
-    is_known = row.version is not None
-    profile: dict[str, Any] = msgspec.json.decode(row.profile) if is_known else {}
-    return ProvisionedUser(
-        account,
-        row.user_name if is_known else account.name,
-        external_id=row.external_id,
-        profile=profile,
-        is_created=bool(row.is_created),
-        modified_at=row.modified_at if is_known else account.created_at,
-        version=row.version or 0,
-        groups=groups,
-    )
+    return value_of(ProvisionedUser, row, account=account, groups=groups)
 
 
 def _find_taken(
@@ -342,7 +332,6 @@ def _write_user(
     *,
     is_created: bool,
 ) -> None:
-    profile = msgspec.json.encode(draft.profile).decode()
     transaction.execute(
         "INSERT INTO provisioned_user (account_id, user_name, folded_name, external_id, profile, "
         "is_created, modified_at, version) VALUES (?, ?, ?, ?, ?, ?, ?, 1) "
@@ -355,7 +344,7 @@ def _write_user(
             draft.user_name,
             draft.user_name.casefold(),
             draft.external_id,
-            profile,
+            json_of(draft.profile),
             int(is_created),
             now,
         ),
@@ -491,11 +480,8 @@ def _follow_groups(
             del present[place]
             followed = entry.followed_by(number, Action.MEMBER_REMOVED, place.project_id, name)
         else:
-            transaction.execute(
-                "INSERT INTO member (project_id, account_id, role, added_at) VALUES (?, ?, ?, ?) "
-                "ON CONFLICT (project_id, account_id) DO UPDATE SET role = excluded.role",
-                (place.project_id, place.account_id, str(role), entry.happened_at),
-            )
+            member = Member(place.account_id, name, role, entry.happened_at)
+            add_member(transaction, place.project_id, member)
             present[place] = role
             detail = f"{name}: {role}"
             followed = entry.followed_by(number, Action.MEMBER_SET, place.project_id, detail)
