@@ -9,7 +9,7 @@ from mailcheck.core.errors import AccountNameTaken
 from mailcheck.core.identifiers import AccountId, KeyId
 from mailcheck.core.projects import Member, Role
 from mailcheck.core.rights import Rights, make_rights
-from mailcheck.store.accounts.account_store import KnownKey
+from mailcheck.store.accounts.key_store import KnownKey
 from tests.contracts.conftest import Stores
 from tests.engines.deliveries import NOON, account, at, noted
 

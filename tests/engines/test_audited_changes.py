@@ -42,8 +42,8 @@ RIGHTS = {
 """The tables of people, projects, and what gives access to them."""
 
 NO_CHANGE_OF_RIGHTS: Mapping[str, str] = {
-    "AccountStore.set_key_fault": "simulates failures",
-    "AccountStore.note_key_use": "a time",
+    "KeyStore.set_key_fault": "simulates failures",
+    "KeyStore.note_key_use": "a time",
     "PasswordStore.renew_hash": "the same password",
     "SessionStore.note_confirmation": "a time",
     "SessionStore.note_session_use": "a time",
@@ -80,9 +80,9 @@ EXAMPLES: Mapping[str, tuple[Any, ...]] = {
     "AccountStore.disable": (BOB,),
     "AccountStore.enable": (ANN,),
     "AccountStore.end_access": (ANN,),
-    "AccountStore.add_key": (KEY, b"digest"),
-    "AccountStore.rotate_key": (KeyId("k"), at(60), KEY, b"digest"),
-    "AccountStore.revoke_key": (KeyId("k"),),
+    "KeyStore.add_key": (KEY, b"digest"),
+    "KeyStore.rotate_key": (KeyId("k"), at(60), KEY, b"digest"),
+    "KeyStore.revoke_key": (KeyId("k"),),
     "AccountRemoval.delete": (BOB,),
     "PasswordStore.set_password": (ANN, "$new"),
     "PasswordStore.set_first_password": (BOB, "$new"),
@@ -253,7 +253,7 @@ def test_a_change_has_its_entry(transaction: SqliteTransaction, name: str) -> No
         ("AccountStore.rename", (BOB, "ann")),
         ("AccountStore.disable", (AccountId("gone"),)),
         ("AccountStore.enable", (ANN,)),
-        ("AccountStore.revoke_key", (KeyId("gone"),)),
+        ("KeyStore.revoke_key", (KeyId("gone"),)),
         ("SessionStore.end_session", (b"gone",)),
         ("ProjectStore.remove_member", (SHOP, BOB)),
         ("ProjectStore.join", (b"gone", BOB)),

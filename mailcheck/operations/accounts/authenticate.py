@@ -24,7 +24,8 @@ from mailcheck.core.memory.keys import Key, key_of
 from mailcheck.operations.watchers import Watchers
 from mailcheck.ports.clocks import Now
 from mailcheck.ports.cluster import Hit, RateCounters
-from mailcheck.store.accounts.account_store import AccountStore, KnownKey
+from mailcheck.store.accounts.account_store import AccountStore
+from mailcheck.store.accounts.key_store import KnownKey
 
 DAYS_KEPT = 90
 """Number of days for which the requests of keys are counted by day."""

@@ -20,8 +20,8 @@ from mailcheck.core.oauth.grants import (
     Redemption,
 )
 from mailcheck.ports.engine import Row, Transaction
-from mailcheck.store.accounts.account_store import IS_GRANTED, KEY_COLUMNS, KnownKey, revoke
 from mailcheck.store.accounts.audit_store import write_entry
+from mailcheck.store.accounts.key_store import IS_GRANTED, KEY_COLUMNS, KnownKey, revoke
 from mailcheck.store.transactions import (
     Store,
     columns_of,
