@@ -43,7 +43,7 @@ class LeasedRows(Struct, frozen=True):
         The first row of each account comes first, then the second ones. Rows that are claimed
         already count. An account with a hundred rows thus does not delay another one.
 
-        The parameters are the current time, those of ``rows``, the current time, and the maximum.
+        Its parameters are the time, the parameters of ``rows``, the time, and the maximum number.
 
         :param rows: the tables of the waiting rows, and their condition.
         :param columns: further columns to return.

@@ -1,4 +1,4 @@
-"""The store of what people sign in with: passwords, registrations, invitations, and sessions."""
+"""The store of passwords, registrations, invitations and sessions."""
 
 from __future__ import annotations
 
