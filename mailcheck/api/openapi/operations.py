@@ -10,6 +10,7 @@ from typing import Any, Generic, cast
 from msgspec import Struct, field
 from typing_extensions import TypeVar
 
+from mailcheck.api.errors import Error
 from mailcheck.api.requests.parsing import (
     NoParameters,
     Request,
@@ -86,6 +87,13 @@ def json_response(
 ) -> Response:
     """Create a response with a JSON body of one of the shapes, like `json_body`."""
     return Response(description, [json_body(example, *shapes)], headers, links)
+
+
+def error_response(
+    description: str, example: str, headers: Mapping[str, Schema] = MappingProxyType({})
+) -> Response:
+    """Create the response of a failure, with one sentence as its body."""
+    return json_response(description, example, Error, headers=headers)
 
 
 class Operation(Struct, Generic[R], frozen=True):

@@ -16,8 +16,7 @@ from mailcheck.api.accounts.people import (
     render_account,
     render_uses,
 )
-from mailcheck.api.errors import Error
-from mailcheck.api.openapi.operations import Operation, json_response
+from mailcheck.api.openapi.operations import Operation, error_response, json_response
 from mailcheck.api.requests.accounts import (
     AccountChoice,
     AccountsToList,
@@ -43,8 +42,8 @@ _TAG = "Accounts"
 
 _SCOPES = (Scope.OPERATOR,)
 
-_IS_OPERATOR = json_response(
-    "It is the operator's account: give that role to another account first.", "is operator", Error
+_IS_OPERATOR = error_response(
+    "It is the operator's account: give that role to another account first.", "is operator"
 )
 
 ACCOUNTS_LIST = Operation(
@@ -65,9 +64,7 @@ ACCOUNT_CREATE = Operation(
     "An account of a person, without a password: send the person a sign-in link, or link it to the "
     "company's sign-in service.",
     answer=json_response("The account.", "account", Account),
-    errors={
-        409: json_response("Another account has the name or a similar one.", "name taken", Error)
-    },
+    errors={409: error_response("Another account has the name or a similar one.", "name taken")},
     request=AccountToCreate,
 )
 
@@ -87,9 +84,7 @@ ACCOUNT_CHANGE = Operation(
     "Rename an account, or change its limits",
     "Fields that are not sent keep their values.",
     answer=json_response("The account.", "account changed", Account),
-    errors={
-        409: json_response("Another account has the name or a similar one.", "name taken", Error)
-    },
+    errors={409: error_response("Another account has the name or a similar one.", "name taken")},
     request=AccountChoice,
 )
 
@@ -140,7 +135,7 @@ IDENTITY_LINK = Operation(
     "The person of the sign-in service with this subject signs in to the account. It needs the "
     "section [oidc] of the configuration.",
     answer=json_response("It is linked.", "identity linked", LinkedAccount),
-    errors={409: json_response("The person signs in to another account.", "identity taken", Error)},
+    errors={409: error_response("The person signs in to another account.", "identity taken")},
     request=IdentityToLink,
 )
 
@@ -153,8 +148,8 @@ ACCOUNT_DELETE = Operation(
     "confirmation: without the current name, nothing is deleted.",
     answer=json_response("What was deleted.", "account deleted", DeletedAccount),
     errors={
-        409: json_response(
-            "It is the operator's account, or the only owner of a project.", "sole owner", Error
+        409: error_response(
+            "It is the operator's account, or the only owner of a project.", "sole owner"
         )
     },
     request=NamedDeletion,

@@ -5,13 +5,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Generic, TypeVar
 
 from mailcheck.api.deliverability.tests import TestIdField
-from mailcheck.api.errors import Crash, Error
+from mailcheck.api.errors import Crash
 from mailcheck.api.inbox.overview import MessageIdField
 from mailcheck.api.openapi.operations import (
     DescribedOperation,
     Operation,
     PathVariable,
     Response,
+    error_response,
     json_response,
 )
 from mailcheck.api.requests.parsing import Request
@@ -69,36 +70,30 @@ _BEARER: Mapping[str, Schema] = {
 }
 
 COMMON_ERRORS: Mapping[int, Response] = {
-    400: json_response(
-        "A parameter is missing, unknown or invalid; `error` says what to send.",
-        "badParameter",
-        Error,
+    400: error_response(
+        "A parameter is missing, unknown or invalid; `error` says what to send.", "badParameter"
     ),
-    401: json_response(
+    401: error_response(
         "The API key is missing, invalid or revoked. The request counts for no key; an address "
         "may send 60 such requests a minute.",
         "unauthorized",
-        Error,
         headers=_BEARER,
     ),
-    403: json_response(
+    403: error_response(
         "The API key is limited: `error` names the scope that it lacks, or the tags that it is "
         "limited to.",
         "forbidden",
-        Error,
     ),
-    413: json_response(f"The request body has more than {MAX_BODY:,} bytes.", "tooLarge", Error),
-    415: json_response(
+    413: error_response(f"The request body has more than {MAX_BODY:,} bytes.", "tooLarge"),
+    415: error_response(
         "The body has a media type that the route does not read. A client that sets none, or one "
         "of its defaults such as that of a form, need not send application/json.",
         "wrongType",
-        Error,
     ),
-    429: json_response(
+    429: error_response(
         "The limit of the minute or the day is reached, or too many waits of this key are in "
         "progress; `error` names the limit and when it ends.",
         "tooMany",
-        Error,
         headers=_RETRY_AFTER,
     ),
     500: json_response(
@@ -106,21 +101,19 @@ COMMON_ERRORS: Mapping[int, Response] = {
         "crash",
         Crash,
     ),
-    503: json_response(
+    503: error_response(
         "The service is overloaded or shutting down, or its store is unavailable: retry after "
         f"Retry-After ({RETRY_AFTER_SECONDS} s).",
         "unavailable",
-        Error,
         headers=_RETRY_AFTER,
     ),
 }
 
 UNROUTED_ERRORS: Mapping[int, Response] = {
-    404: json_response("The path does not exist.", "nowhere", Error),
-    405: json_response(
+    404: error_response("The path does not exist.", "nowhere"),
+    405: error_response(
         "The path does not support the method; `Allow` lists the supported methods.",
         "wrongMethod",
-        Error,
         headers={"Allow": string_schema("methods, separated by commas")},
     ),
 }
@@ -145,7 +138,7 @@ _REPORT_ID: Schema = {**string_schema(), "minLength": 1, "maxLength": 100}
 
 def _in_path(name: str, what: str, description: str, schema: Schema, example: str) -> PathVariable:
     missing = f"The {what} does not exist, or belongs to another account."
-    not_found = json_response(missing, f"no {what}", Error)
+    not_found = error_response(missing, f"no {what}")
     return PathVariable(
         name, "path", description, schema, example, is_required=True, not_found=not_found
     )

@@ -14,8 +14,7 @@ from mailcheck.api.domains.heartbeats import (
     render_kept_heartbeat,
 )
 from mailcheck.api.domains.watches import WatchAlert, render_alert
-from mailcheck.api.errors import Error
-from mailcheck.api.openapi.operations import Link, Operation, json_response
+from mailcheck.api.openapi.operations import Link, Operation, error_response, json_response
 from mailcheck.api.requests.heartbeats import HeartbeatChoice, HeartbeatToCreate
 from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.domains.heartbeats import MOST_HEARTBEATS
@@ -47,11 +46,10 @@ HEARTBEAT_CREATE = Operation(
         links={"show": Link("getHeartbeat", _THIS, "get its days and mails")},
     ),
     errors={
-        409: json_response(
+        409: error_response(
             "There is a heartbeat with this name, or the account has "
             f"{MOST_HEARTBEATS} heartbeats, the maximum.",
             "heartbeat exists",
-            Error,
         )
     },
     request=HeartbeatToCreate,
@@ -84,10 +82,9 @@ HEARTBEAT_CHANGE = Operation(
     "anew: no earlier mail is expected.",
     answer=json_response("The heartbeat.", "heartbeat changed", KeptHeartbeat),
     errors={
-        409: json_response(
+        409: error_response(
             f"The alerts would need more than {MOST_WEBHOOKS} webhooks, the maximum of an account.",
             "too many receivers",
-            Error,
         )
     },
     request=HeartbeatChoice,

@@ -4,7 +4,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from mailcheck.api.errors import Error
 from mailcheck.api.inbox.inbound import (
     DeletedInboundRoute,
     InboundAttempts,
@@ -18,7 +17,7 @@ from mailcheck.api.inbox.inbound import (
     render_routes,
     render_sent,
 )
-from mailcheck.api.openapi.operations import Link, Operation, json_response
+from mailcheck.api.openapi.operations import Link, Operation, error_response, json_response
 from mailcheck.api.requests.inbound import ListAttempts, MailToSend, RouteChange, RouteToCreate
 from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.api.urls import INBOUND_PATH
@@ -54,8 +53,8 @@ ROUTE_CREATE = Operation(
         "The route, with its secret.", "inbound route made", InboundRouteWithSecret, links=_LINKS
     ),
     errors={
-        409: json_response(
-            f"The account has {MOST_ROUTES} routes, the maximum.", "too many inbound routes", Error
+        409: error_response(
+            f"The account has {MOST_ROUTES} routes, the maximum.", "too many inbound routes"
         )
     },
     request=RouteToCreate,

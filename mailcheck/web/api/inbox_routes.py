@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from mailcheck.api.errors import Error, Interrupted
+from mailcheck.api.errors import Interrupted
 from mailcheck.api.inbox.checks import (
     CheckedLinks,
     MessageChecks,
@@ -51,6 +51,7 @@ from mailcheck.api.openapi.operations import (
     Link,
     Operation,
     Response,
+    error_response,
     json_body,
     json_response,
 )
@@ -363,10 +364,9 @@ MESSAGE_RELEASE = Operation(
             "The operator does not release mail, or the API key is limited.",
             COMMON_ERRORS[403].bodies,
         ),
-        502: json_response(
+        502: error_response(
             "The relay rejected the mail or all recipients for good; `error` has its answer.",
             "relay rejected",
-            Error,
         ),
         503: Response(
             "The relay does not take the mail now. `error` says why, and a retry may succeed.",

@@ -15,8 +15,7 @@ from mailcheck.api.accounts.keys import (
     render_keys,
     render_rotated,
 )
-from mailcheck.api.errors import Error
-from mailcheck.api.openapi.operations import Link, Operation, json_response
+from mailcheck.api.openapi.operations import Link, Operation, error_response, json_response
 from mailcheck.api.requests.accounts import KeyRotation, KeyToCreate
 from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.accounts import Account
@@ -32,9 +31,7 @@ _TAG = "Projects"
 
 _SCOPES = (Scope.PROJECT_ADMIN,)
 
-_TOO_MANY = json_response(
-    f"The account has {MAX_KEYS} valid keys, the maximum.", "too many keys", Error
-)
+_TOO_MANY = error_response(f"The account has {MAX_KEYS} valid keys, the maximum.", "too many keys")
 
 KEY_CREATE = Operation(
     "createProjectKey",

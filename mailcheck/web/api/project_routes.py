@@ -21,8 +21,7 @@ from mailcheck.api.accounts.projects import (
     render_project,
     render_projects,
 )
-from mailcheck.api.errors import Error
-from mailcheck.api.openapi.operations import Link, Operation, json_response
+from mailcheck.api.openapi.operations import Link, Operation, error_response, json_response
 from mailcheck.api.requests.accounts import (
     InvitationToCreate,
     MemberToSet,
@@ -47,14 +46,13 @@ _TAG = "Projects"
 
 _SCOPES = (Scope.PROJECT_ADMIN,)
 
-_TAKEN = json_response(
+_TAKEN = error_response(
     "Another account has the name or a similar one, or the name is reserved, or the person owns "
     f"{MAX_PROJECTS} projects, the maximum.",
     "name taken",
-    Error,
 )
 
-_LAST_OWNER = json_response("The project would have no owner left.", "only owner", Error)
+_LAST_OWNER = error_response("The project would have no owner left.", "only owner")
 
 _THIS = {"projectId": "$response.body#/id"}
 
@@ -166,10 +164,9 @@ INVITATION_CREATE = Operation(
     "Returns a link, which no mail is sent with. It lets one person join.",
     answer=json_response("The invitation.", "invitation made", InvitationWithLink),
     errors={
-        409: json_response(
+        409: error_response(
             f"The address is reserved, or the project has {MAX_INVITATIONS} unused invitations.",
             "name taken",
-            Error,
         )
     },
     request=InvitationToCreate,

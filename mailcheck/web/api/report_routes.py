@@ -20,8 +20,7 @@ from mailcheck.api.domains.receiver_reports import (
     render_overview,
     render_tls_overview,
 )
-from mailcheck.api.errors import Error
-from mailcheck.api.openapi.operations import BYTES, Body, Operation, json_response
+from mailcheck.api.openapi.operations import BYTES, Body, Operation, error_response, json_response
 from mailcheck.api.requests.checks import (
     DecideSender,
     DeleteReports,
@@ -114,10 +113,9 @@ SENDER_DECIDE = Operation(
     "replaces an earlier one.",
     answer=json_response("The decision is stored.", "sender decided", DecidedSender),
     errors={
-        409: json_response(
+        409: error_response(
             f"The account has decided about {MAX_DECISIONS} senders, the maximum.",
             "too many decisions",
-            Error,
         )
     },
     request=DecideSender,
@@ -136,11 +134,10 @@ REPORTS_IMPORT = Operation(
     "how far the import is.",
     answer=json_response("What became of each report.", "imported", ImportedReports),
     errors={
-        413: json_response(
+        413: error_response(
             f"The request body has more than {MAX_IMPORT // 2**20} MiB: send the files in parts, "
             "as `mailcheck reports import` does.",
             "tooLarge",
-            Error,
         )
     },
     request=ImportReports,
@@ -155,9 +152,7 @@ REPORT_DELETE = Operation(
     "Deletes the report, its counts and the mail that contained it.",
     answer=json_response("The report is deleted.", "report deleted", DeletedReport),
     errors={
-        409: json_response(
-            "The report is being processed: try again in a moment.", "report busy", Error
-        )
+        409: error_response("The report is being processed: try again in a moment.", "report busy")
     },
 )
 

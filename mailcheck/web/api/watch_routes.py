@@ -20,8 +20,14 @@ from mailcheck.api.domains.watches import (
     render_shown,
     write_csv,
 )
-from mailcheck.api.errors import Error
-from mailcheck.api.openapi.operations import Body, Link, Operation, Response, json_response
+from mailcheck.api.openapi.operations import (
+    Body,
+    Link,
+    Operation,
+    Response,
+    error_response,
+    json_response,
+)
 from mailcheck.api.requests.checks import (
     GetWatchHistory,
     ListPage,
@@ -42,10 +48,9 @@ from mailcheck.web.site.replies import Reply, download_reply, json_reply
 
 _TAG = "Watches"
 
-_TOO_MANY = json_response(
+_TOO_MANY = error_response(
     f"The alerts would need more than {MOST_WEBHOOKS} webhooks, the maximum of an account.",
     "too many receivers",
-    Error,
 )
 
 _THIS = {"watchId": "$response.body#/id"}
@@ -68,10 +73,9 @@ WATCH_CREATE = Operation(
         links={"show": Link("getWatch", _THIS, "get the results of its checks")},
     ),
     errors={
-        409: json_response(
+        409: error_response(
             f"It is already watched, or the account has {MOST_WATCHES} watches, the maximum.",
             "watch exists",
-            Error,
         )
     },
     request=WatchToCreate,
@@ -134,7 +138,7 @@ WATCH_RUN = Operation(
     "Run a watch now",
     "Checks at once, for example after a change in the zone. The schedule stays the same.",
     answer=json_response("The watch with the new results.", "watch run", WatchWithState),
-    errors={409: json_response("A check is already running.", "watch busy", Error)},
+    errors={409: error_response("A check is already running.", "watch busy")},
 )
 
 WATCH_HISTORY = Operation(

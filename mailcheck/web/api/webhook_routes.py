@@ -4,7 +4,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from mailcheck.api.errors import Error
 from mailcheck.api.inbox.webhooks import (
     DeletedWebhook,
     RotatedWebhook,
@@ -20,7 +19,7 @@ from mailcheck.api.inbox.webhooks import (
     render_webhook,
     render_webhooks,
 )
-from mailcheck.api.openapi.operations import Link, Operation, json_response
+from mailcheck.api.openapi.operations import Link, Operation, error_response, json_response
 from mailcheck.api.requests.inbox import WebhookReplay, WebhookTest, WebhookToCreate
 from mailcheck.api.requests.parsing import NoParameters
 from mailcheck.core.identifiers import MessageId
@@ -34,10 +33,8 @@ from mailcheck.web.site.replies import Reply, json_reply
 
 _TAG = "Webhooks"
 
-_ENDED = json_response(
-    "The receiver has ended the webhook with 410: delete it and create a new one.",
-    "webhook ended",
-    Error,
+_ENDED = error_response(
+    "The receiver has ended the webhook with 410: delete it and create a new one.", "webhook ended"
 )
 
 _LINKS = {
@@ -58,8 +55,8 @@ WEBHOOK_CREATE = Operation(
         "The webhook, with its secret.", "webhook made", WebhookWithSecret, links=_LINKS
     ),
     errors={
-        409: json_response(
-            f"The account has {MOST_WEBHOOKS} webhooks, the maximum.", "too many webhooks", Error
+        409: error_response(
+            f"The account has {MOST_WEBHOOKS} webhooks, the maximum.", "too many webhooks"
         )
     },
     request=WebhookToCreate,
