@@ -386,7 +386,7 @@ def write_scopes(house: House) -> str:
             for role, text in ROLE_TEXTS.items()
         ),
     )
-    personal = ", ".join(code(f"{one.method} {one.path}") for one in pages if one.is_personal)
+    personal = ", ".join(code(f"{one.method} {one.path}") for one in pages if one.guard.is_personal)
     return page(
         "Scopes and roles",
         "the routes, tools and pages",

@@ -5,10 +5,10 @@ To add pages:
 1. Write a class in ``<topic>/<thing>_pages.py`` that takes its operations and a
    `Renderer`. Its method ``pages()`` lists each `Page`: method, path, handler, cost.
    A handler is ``async def show(self, visit: Visit) -> Reply``. A page is of a
-   project unless it has ``is_open=True`` (then ``visit.person`` may be ``None``) or
-   ``is_personal=True``. Its path is that in the project: a page with ``/inbox`` has
+   project unless its guard is `ANYONE` (then ``visit.person`` may be ``None``) or
+   `PERSON`. Its path is that in the project: a page with ``/inbox`` has
    the address ``/p/<project>/inbox``, and ``visit.account`` is the project that the
-   URL names. ``role`` says which members may use it. ``visit.query``,
+   URL names. The guard says which members may use it, such as `OWNERS`. ``visit.query``,
    ``visit.form`` and ``visit.path`` contain the parameters. A path variable with the
    id of an object is a row of `HELD` in ``door.py``.
 2. Render with ``renderer.page(visit, "<thing>.html", key=value)``. The template

@@ -144,17 +144,17 @@ class Dashboard:
 
     async def _show(self, page: Page, call: Call[None]) -> Reply | Stream:
         visit = self._access.begin_visit(call.http, call.path, self._segments)
-        if not page.ignores_session:
+        if not page.guard.ignores_session:
             visit = await self._access.authenticate(visit)
         reply = await self._handle(visit, page, call.body)
         return reply if isinstance(reply, Stream) else _with_cookie(visit, reply)
 
     async def _handle(self, visit: Visit, page: Page, body: bytes) -> Reply | Stream:
         """Answer a request to a page: the URL names the project, which gives the rights."""
-        if visit.person is None and not page.is_open:
+        if visit.person is None and not page.guard.is_open:
             return _send_to_sign_in(visit)
         is_in_projects = (page.method, page.path) in self._in_projects
-        if page.is_open and visit.person is not None and is_in_projects:
+        if page.guard.is_open and visit.person is not None and is_in_projects:
             return await self._lead_to_project(visit)
         try:
             if page.is_of_project:
@@ -172,7 +172,7 @@ class Dashboard:
         if page.needed_role is not None:
             visit.role.require(page.needed_role)
         visit = read_parameters(visit, body)
-        if page.needs_confirmation:
+        if page.guard.needs_confirmation:
             asked = await self._confirm(visit)
             if asked is not None:
                 return asked

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 from msgspec import Struct
 
-from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.dashboard.visits import SAME_FOR_ALL, Page, Visit
 from mailcheck.web.site import costs
 from mailcheck.web.site.failures import NOT_FOUND
 from mailcheck.web.site.replies import VARY, Reply, accepts_gzip, error_reply
@@ -45,7 +45,7 @@ class StaticFiles:
     def pages(self) -> list[Page]:
         """List the route of all files."""
         path = "/static/<digest>/<name>"
-        return [Page("GET", path, self.send, costs.FREE, is_open=True, ignores_session=True)]
+        return [Page("GET", path, self.send, costs.FREE, SAME_FOR_ALL)]
 
     async def send(self, visit: Visit) -> Reply:
         """GET /static/<digest>/<name>."""

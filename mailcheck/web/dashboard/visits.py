@@ -179,40 +179,59 @@ class Visit(Struct, frozen=True):
         return urlsplit(self.urls.public_url).path + path
 
 
+class Guard(Struct, frozen=True):
+    """Who may use a page.
+
+    Without ``is_open`` and ``is_personal``, these are the members of the project in its URL with a
+    ``role``. Without a role, a GET needs a reader and another method an editor.
+    ``ignores_session``: the page is the same for all visitors, and no session is looked up.
+    ``is_personal``: the page is about the person and not about a project.
+    ``needs_confirmation``: the page gives access that outlasts the session.
+    """
+
+    is_open: bool = False
+    ignores_session: bool = False
+    is_personal: bool = False
+    role: Role | None = None
+    needs_confirmation: bool = False
+
+
+MEMBERS = Guard()
+READERS, EDITORS, OWNERS = (Guard(role=role) for role in (Role.READER, Role.EDITOR, Role.OWNER))
+CONFIRMED_EDITORS = Guard(role=Role.EDITOR, needs_confirmation=True)
+CONFIRMED_OWNERS = Guard(role=Role.OWNER, needs_confirmation=True)
+PERSON = Guard(is_personal=True)
+CONFIRMED_PERSON = Guard(is_personal=True, needs_confirmation=True)
+ANYONE = Guard(is_open=True)
+SAME_FOR_ALL = Guard(is_open=True, ignores_session=True)
+
+
 class Page(Struct, frozen=True):
-    """The handler of a method and a path. It requires a signed-in account unless it is open.
+    """The handler of a method and a path, with those who may use it.
 
     A page that is neither open nor personal is of a project: its ``path`` is that in the project.
-    ``cost`` is the maximum cost of one call.
-    ``role`` is the role that a member of a project needs. Without it, a GET needs a reader and
-    another method an editor. A page with ``is_personal`` is about the person and not about a
-    project. A page with ``ignores_session`` is the same for all visitors, and no session is looked
-    up. A page with ``needs_confirmation`` gives access that outlasts the session. A page that
-    ``takes_files`` reads forms with files; its path is among `PAGES_WITH_FILES`.
+    ``cost`` is the maximum cost of one call. A page that ``takes_files`` reads forms with files;
+    its path is among `PAGES_WITH_FILES`.
     """
 
     method: str
     path: str
     handle: Callable[[Visit], Awaitable[Reply | Stream]]
     cost: Cost
-    is_open: bool = False
-    ignores_session: bool = False
-    is_personal: bool = False
-    role: Role | None = None
-    needs_confirmation: bool = False
+    guard: Guard = MEMBERS
     takes_files: bool = False
 
     @property
     def is_of_project(self) -> bool:
         """Whether the page shows data of the project that its URL names."""
-        return not self.is_open and not self.is_personal
+        return not self.guard.is_open and not self.guard.is_personal
 
     @property
     def needed_role(self) -> Role | None:
         """The role that the page needs; `None` if it is open or about the person."""
         if not self.is_of_project:
             return None
-        return self.role or (Role.READER if self.method == "GET" else Role.EDITOR)
+        return self.guard.role or (Role.READER if self.method == "GET" else Role.EDITOR)
 
 
 def next_path(parameters: Query) -> str:

@@ -83,8 +83,8 @@ def test_the_confirmed_forms(house: House) -> None:
     """The forms that give lasting access ask, and no others."""
     routes = build_routes(house.assembly)
     _, _, pages = build_pages(house.assembly, routes, ApiDescription(routes))
-    assert sorted(page.path for page in pages if page.needs_confirmation) == CONFIRMED
-    assert {page.method for page in pages if page.needs_confirmation} == {"POST"}
+    assert sorted(page.path for page in pages if page.guard.needs_confirmation) == CONFIRMED
+    assert {page.method for page in pages if page.guard.needs_confirmation} == {"POST"}
 
 
 def test_a_stolen_session_creates_no_key(house: House, browser: Browser) -> None:

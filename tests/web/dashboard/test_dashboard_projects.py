@@ -140,7 +140,7 @@ def pages_of(house: House) -> list[Page]:
     """Return all pages that need an account."""
     routes = build_routes(house.assembly)
     _, _, pages = build_pages(house.assembly, routes, ApiDescription(routes))
-    return [page for page in pages if not page.is_open]
+    return [page for page in pages if not page.guard.is_open]
 
 
 def test_a_form_is_bound_to_its_project(house: House, ann: Browser) -> None:
@@ -188,7 +188,7 @@ def test_every_page_has_a_role_or_is_personal(house: House) -> None:
     A call that is tried checks the role itself.
     """
     for page in pages_of(house):
-        assert page.is_personal == (page.needed_role is None), page.path
+        assert page.guard.is_personal == (page.needed_role is None), page.path
         if page.method != "GET" and page.needed_role is Role.READER:
             assert page.path in ("/project/leave", "/api/answers/<operation_id>")
     owners = {page.path for page in pages_of(house) if page.needed_role is Role.OWNER}
@@ -203,7 +203,7 @@ def test_a_page_answers_only_members_with_its_role(
     join(bob, invite(ann, role))
     shop = account_of(house, "shop")
     for page in pages_of(house):
-        if page.is_personal or page.path == "/project/leave" or page.path.endswith("/live"):
+        if page.guard.is_personal or page.path == "/project/leave" or page.path.endswith("/live"):
             continue
         path = filled(page).replace("/me/", f"/{shop.id}/", 1)
         if page.method == "POST":

@@ -18,7 +18,7 @@ from mailcheck.web.dashboard.cookies import (
     write_cookie,
 )
 from mailcheck.web.dashboard.rendering import Renderer, redirect
-from mailcheck.web.dashboard.visits import Page, Visit, next_path
+from mailcheck.web.dashboard.visits import ANYONE, CONFIRMED_PERSON, Page, Visit, next_path
 from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply
 
@@ -36,24 +36,10 @@ class CompanyPages(Struct, frozen=True):
     def pages(self) -> list[Page]:
         """List the pages."""
         return [
-            Page("GET", "/sign-in/company", self.leave, costs.FREE, is_open=True),
-            Page("GET", CALLBACK, self.come_back, costs.SIGN_IN, is_open=True),
-            Page(
-                "POST",
-                "/account/company",
-                self.link,
-                costs.SIGN_IN,
-                is_personal=True,
-                needs_confirmation=True,
-            ),
-            Page(
-                "POST",
-                "/account/company/remove",
-                self.unlink,
-                costs.SIGN_IN,
-                is_personal=True,
-                needs_confirmation=True,
-            ),
+            Page("GET", "/sign-in/company", self.leave, costs.FREE, ANYONE),
+            Page("GET", CALLBACK, self.come_back, costs.SIGN_IN, ANYONE),
+            Page("POST", "/account/company", self.link, costs.SIGN_IN, CONFIRMED_PERSON),
+            Page("POST", "/account/company/remove", self.unlink, costs.SIGN_IN, CONFIRMED_PERSON),
         ]
 
     @property

@@ -9,7 +9,7 @@ from mailcheck.operations.accounts.confirm import FRESH_MINUTES, Confirmation
 from mailcheck.operations.accounts.passkeys import MAX_CREDENTIAL, Passkeys
 from mailcheck.web.dashboard.addresses import address_in, first_segment
 from mailcheck.web.dashboard.rendering import FORM_TOKEN, Renderer, redirect
-from mailcheck.web.dashboard.visits import Page, Visit, prefers_html
+from mailcheck.web.dashboard.visits import CONFIRMED_PERSON, PERSON, Page, Visit, prefers_html
 from mailcheck.web.site import costs
 from mailcheck.web.site.failures import CONFIRMATION_NEEDED
 from mailcheck.web.site.replies import Reply, error_reply, reply_to_failure
@@ -32,15 +32,8 @@ class ConfirmPages(Struct, frozen=True):
         """List the pages."""
         path = "/account/confirm"
         return [
-            Page(
-                "POST",
-                path,
-                self.confirmed,
-                costs.PASSWORD,
-                is_personal=True,
-                needs_confirmation=True,
-            ),
-            Page("POST", f"{path}/options", self.options, costs.SIGN_IN, is_personal=True),
+            Page("POST", path, self.confirmed, costs.PASSWORD, CONFIRMED_PERSON),
+            Page("POST", f"{path}/options", self.options, costs.SIGN_IN, PERSON),
         ]
 
     async def confirmed(self, visit: Visit) -> Reply:

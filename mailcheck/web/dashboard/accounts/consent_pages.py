@@ -12,7 +12,7 @@ from mailcheck.operations.oauth.clients import OAuthClients
 from mailcheck.operations.oauth.grants import Grants
 from mailcheck.web.dashboard.accounts.confirm_pages import ConfirmPages
 from mailcheck.web.dashboard.rendering import Renderer, describe_failure
-from mailcheck.web.dashboard.visits import LONGEST_PATH, Page, Visit
+from mailcheck.web.dashboard.visits import LONGEST_PATH, PERSON, Page, Visit
 from mailcheck.web.oauth.authorization import Return, read_request, read_return
 from mailcheck.web.oauth.server import AUTHORIZE_PATH, OAuthSettings
 from mailcheck.web.site import costs
@@ -45,8 +45,8 @@ class ConsentPages(Struct, frozen=True):
     def pages(self) -> list[Page]:
         """List the pages."""
         return [
-            Page("GET", AUTHORIZE_PATH, self.ask, costs.FREE, is_personal=True),
-            Page("POST", AUTHORIZE_PATH, self.decide, costs.CONNECTION, is_personal=True),
+            Page("GET", AUTHORIZE_PATH, self.ask, costs.FREE, PERSON),
+            Page("POST", AUTHORIZE_PATH, self.decide, costs.CONNECTION, PERSON),
         ]
 
     async def ask(self, visit: Visit) -> Reply:

@@ -8,7 +8,7 @@ from mailcheck.api.domains.doctor import render_diagnosis
 from mailcheck.api.shapes import as_json
 from mailcheck.operations.doctor import Doctor
 from mailcheck.web.dashboard.rendering import Renderer
-from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.dashboard.visits import PERSON, Page, Visit
 from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply
 
@@ -24,7 +24,7 @@ class DoctorPages(Struct, frozen=True):
 
     def pages(self) -> list[Page]:
         """List the pages."""
-        return [Page("GET", "/account/doctor", self.show, costs.FREE, is_personal=True)]
+        return [Page("GET", "/account/doctor", self.show, costs.FREE, PERSON)]
 
     async def show(self, visit: Visit) -> Reply:
         """GET /account/doctor.

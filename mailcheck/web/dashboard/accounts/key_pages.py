@@ -11,14 +11,13 @@ from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.faults import LARGEST_EVERY
 from mailcheck.core.instants import DAY, HOUR, Instant
 from mailcheck.core.memory.client_limits import DAY_WINDOW
-from mailcheck.core.projects import Role
 from mailcheck.core.rights import SCOPE_TEXTS, Scope, make_rights
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.accounts.own_keys import MAX_KEY_NAME, KeyUse, KeyWish, OwnKeys
 from mailcheck.web.dashboard.charts import draw_requests
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.snippets import KEY_PLACEHOLDER, write_snippets
-from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.dashboard.visits import CONFIRMED_OWNERS, EDITORS, OWNERS, Page, Visit
 from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply
 
@@ -132,20 +131,11 @@ class KeyPages(Struct, frozen=True):
         """List the pages."""
         return [
             Page("GET", "/connect", self.connect, costs.FREE),
-            Page("GET", "/keys", self.show, costs.FREE, role=Role.EDITOR),
-            Page(
-                "POST", "/keys", self.create, costs.SMALL, role=Role.OWNER, needs_confirmation=True
-            ),
-            Page("POST", "/keys/<key_id>/fault", self.set_fault, costs.FREE, role=Role.OWNER),
-            Page(
-                "POST",
-                "/keys/<key_id>/rotate",
-                self.rotate,
-                costs.SMALL,
-                role=Role.OWNER,
-                needs_confirmation=True,
-            ),
-            Page("POST", "/keys/<key_id>/revoke", self.revoke, costs.AUDITED, role=Role.OWNER),
+            Page("GET", "/keys", self.show, costs.FREE, EDITORS),
+            Page("POST", "/keys", self.create, costs.SMALL, CONFIRMED_OWNERS),
+            Page("POST", "/keys/<key_id>/fault", self.set_fault, costs.FREE, OWNERS),
+            Page("POST", "/keys/<key_id>/rotate", self.rotate, costs.SMALL, CONFIRMED_OWNERS),
+            Page("POST", "/keys/<key_id>/revoke", self.revoke, costs.AUDITED, OWNERS),
         ]
 
     async def connect(self, visit: Visit) -> Reply:

@@ -14,7 +14,7 @@ from mailcheck.operations.accounts.sign_in import DashboardSessions, SignIn
 from mailcheck.web.dashboard.accounts.sign_in_pages import session_cookies
 from mailcheck.web.dashboard.cookies import SYSTEM, THEME, THEME_AGE, THEMES, write_cookie
 from mailcheck.web.dashboard.rendering import Renderer, redirect
-from mailcheck.web.dashboard.visits import Page, Visit, next_path
+from mailcheck.web.dashboard.visits import ANYONE, CONFIRMED_PERSON, PERSON, Page, Visit, next_path
 from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply, reply_to_failure
 
@@ -35,27 +35,18 @@ class AccountPages(Struct, frozen=True):
     def pages(self) -> list[Page]:
         """List the pages."""
         return [
-            Page("GET", "/account", self.account, costs.FREE, is_personal=True),
-            Page(
-                "POST", "/account/password", self.change_password, costs.PASSWORD, is_personal=True
-            ),
-            Page(
-                "POST",
-                "/account/invitations",
-                self.invite,
-                costs.SMALL,
-                is_personal=True,
-                needs_confirmation=True,
-            ),
+            Page("GET", "/account", self.account, costs.FREE, PERSON),
+            Page("POST", "/account/password", self.change_password, costs.PASSWORD, PERSON),
+            Page("POST", "/account/invitations", self.invite, costs.SMALL, CONFIRMED_PERSON),
             Page(
                 "POST",
                 "/account/sessions/<session_id>/end",
                 self.end_session,
                 costs.AUDITED,
-                is_personal=True,
+                PERSON,
             ),
-            Page("GET", "/account/activity", self.activity, costs.FREE, is_personal=True),
-            Page("POST", "/theme", self.choose_theme, costs.FREE, is_open=True),
+            Page("GET", "/account/activity", self.activity, costs.FREE, PERSON),
+            Page("POST", "/theme", self.choose_theme, costs.FREE, ANYONE),
         ]
 
     async def choose_theme(self, visit: Visit) -> Reply:

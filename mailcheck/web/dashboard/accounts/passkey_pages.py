@@ -7,7 +7,7 @@ from mailcheck.operations.accounts.passkeys import MAX_CREDENTIAL, Passkeys
 from mailcheck.web.dashboard.accounts.pages import AccountPages
 from mailcheck.web.dashboard.accounts.sign_in_pages import SignInPages
 from mailcheck.web.dashboard.rendering import redirect
-from mailcheck.web.dashboard.visits import Page, Visit, next_path
+from mailcheck.web.dashboard.visits import ANYONE, CONFIRMED_PERSON, PERSON, Page, Visit, next_path
 from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply
 
@@ -23,47 +23,15 @@ class PasskeyPages(Struct, frozen=True):
         """List the pages."""
         one = "/account/passkeys/<passkey_id>"
         return [
+            Page("POST", "/sign-in/passkey/options", self.sign_in_options, costs.SIGN_IN, ANYONE),
+            Page("POST", "/sign-in/passkey", self.sign_in, costs.SIGN_IN, ANYONE),
             Page(
-                "POST",
-                "/sign-in/passkey/options",
-                self.sign_in_options,
-                costs.SIGN_IN,
-                is_open=True,
+                "POST", "/account/passkeys/options", self.options, costs.SIGN_IN, CONFIRMED_PERSON
             ),
-            Page("POST", "/sign-in/passkey", self.sign_in, costs.SIGN_IN, is_open=True),
-            Page(
-                "POST",
-                "/account/passkeys/options",
-                self.options,
-                costs.SIGN_IN,
-                is_personal=True,
-                needs_confirmation=True,
-            ),
-            Page(
-                "POST",
-                "/account/passkeys",
-                self.add,
-                costs.SIGN_IN,
-                is_personal=True,
-                needs_confirmation=True,
-            ),
-            Page(
-                "POST",
-                "/account/second-factor",
-                self.require,
-                costs.SIGN_IN,
-                is_personal=True,
-                needs_confirmation=True,
-            ),
-            Page("POST", f"{one}/rename", self.rename, costs.SIGN_IN, is_personal=True),
-            Page(
-                "POST",
-                f"{one}/remove",
-                self.remove,
-                costs.SIGN_IN,
-                is_personal=True,
-                needs_confirmation=True,
-            ),
+            Page("POST", "/account/passkeys", self.add, costs.SIGN_IN, CONFIRMED_PERSON),
+            Page("POST", "/account/second-factor", self.require, costs.SIGN_IN, CONFIRMED_PERSON),
+            Page("POST", f"{one}/rename", self.rename, costs.SIGN_IN, PERSON),
+            Page("POST", f"{one}/remove", self.remove, costs.SIGN_IN, CONFIRMED_PERSON),
         ]
 
     @property

@@ -9,7 +9,7 @@ from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.operations.accounts.audit import PAGE, Audit
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts
 from mailcheck.web.dashboard.rendering import Renderer, describe_failure, redirect
-from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.dashboard.visits import PERSON, Page, Visit
 from mailcheck.web.site import costs
 from mailcheck.web.site.failures import status_of
 from mailcheck.web.site.replies import Reply
@@ -41,15 +41,15 @@ class PeoplePages(Struct, frozen=True):
         """List the pages."""
         one = f"{PATH}/<account_id>"
         return [
-            Page("GET", PATH, self.show, costs.FREE, is_personal=True),
-            Page("GET", f"{PATH}/activity", self.activity, costs.FREE, is_personal=True),
-            Page("GET", one, self.edit, costs.FREE, is_personal=True),
-            Page("POST", f"{one}/rename", self.rename, costs.AUDITED, is_personal=True),
-            Page("POST", f"{one}/limits", self.set_limits, costs.AUDITED, is_personal=True),
-            Page("POST", f"{one}/disable", self.disable, costs.AUDITED, is_personal=True),
-            Page("POST", f"{one}/enable", self.enable, costs.AUDITED, is_personal=True),
-            Page("POST", f"{one}/end-access", self.end_access, costs.AUDITED, is_personal=True),
-            Page("POST", f"{one}/delete", self.delete, costs.AUDITED, is_personal=True),
+            Page("GET", PATH, self.show, costs.FREE, PERSON),
+            Page("GET", f"{PATH}/activity", self.activity, costs.FREE, PERSON),
+            Page("GET", one, self.edit, costs.FREE, PERSON),
+            Page("POST", f"{one}/rename", self.rename, costs.AUDITED, PERSON),
+            Page("POST", f"{one}/limits", self.set_limits, costs.AUDITED, PERSON),
+            Page("POST", f"{one}/disable", self.disable, costs.AUDITED, PERSON),
+            Page("POST", f"{one}/enable", self.enable, costs.AUDITED, PERSON),
+            Page("POST", f"{one}/end-access", self.end_access, costs.AUDITED, PERSON),
+            Page("POST", f"{one}/delete", self.delete, costs.AUDITED, PERSON),
         ]
 
     async def show(self, visit: Visit) -> Reply:

@@ -12,7 +12,7 @@ from mailcheck.operations.accounts.registration_rules import INVITATION_DAYS
 from mailcheck.web.dashboard.accounts.sign_in_pages import JOIN_PATH
 from mailcheck.web.dashboard.addresses import address_in
 from mailcheck.web.dashboard.rendering import Renderer, describe_failure, redirect
-from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.dashboard.visits import CONFIRMED_OWNERS, OWNERS, PERSON, READERS, Page, Visit
 from mailcheck.web.site import costs
 from mailcheck.web.site.failures import status_of
 from mailcheck.web.site.replies import Reply
@@ -31,31 +31,17 @@ class ProjectPages(Struct, frozen=True):
         """List the pages."""
         one = f"{PATH}/members/<account_id>"
         return [
-            Page("GET", LIST_PATH, self.list, costs.FREE, is_personal=True),
-            Page("POST", LIST_PATH, self.create, costs.PROJECT, is_personal=True),
-            Page("GET", JOIN_PATH, self.show_invitation, costs.FREE, is_personal=True),
-            Page("POST", JOIN_PATH, self.join, costs.AUDITED, is_personal=True),
+            Page("GET", LIST_PATH, self.list, costs.FREE, PERSON),
+            Page("POST", LIST_PATH, self.create, costs.PROJECT, PERSON),
+            Page("GET", JOIN_PATH, self.show_invitation, costs.FREE, PERSON),
+            Page("POST", JOIN_PATH, self.join, costs.AUDITED, PERSON),
             Page("GET", PATH, self.show, costs.FREE),
-            Page("POST", f"{PATH}/leave", self.leave, costs.AUDITED, role=Role.READER),
-            Page(
-                "POST",
-                f"{PATH}/invitations",
-                self.invite,
-                costs.AUDITED,
-                role=Role.OWNER,
-                needs_confirmation=True,
-            ),
-            Page("POST", f"{PATH}/rename", self.rename, costs.AUDITED, role=Role.OWNER),
-            Page("POST", f"{PATH}/delete", self.delete, costs.AUDITED, role=Role.OWNER),
-            Page(
-                "POST",
-                f"{one}/role",
-                self.set_role,
-                costs.AUDITED,
-                role=Role.OWNER,
-                needs_confirmation=True,
-            ),
-            Page("POST", f"{one}/remove", self.remove, costs.AUDITED, role=Role.OWNER),
+            Page("POST", f"{PATH}/leave", self.leave, costs.AUDITED, READERS),
+            Page("POST", f"{PATH}/invitations", self.invite, costs.AUDITED, CONFIRMED_OWNERS),
+            Page("POST", f"{PATH}/rename", self.rename, costs.AUDITED, OWNERS),
+            Page("POST", f"{PATH}/delete", self.delete, costs.AUDITED, OWNERS),
+            Page("POST", f"{one}/role", self.set_role, costs.AUDITED, CONFIRMED_OWNERS),
+            Page("POST", f"{one}/remove", self.remove, costs.AUDITED, OWNERS),
         ]
 
     async def list(self, visit: Visit, failure: ExpectedFailure | None = None) -> Reply:

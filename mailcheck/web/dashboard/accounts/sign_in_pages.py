@@ -23,7 +23,7 @@ from mailcheck.web.dashboard.cookies import (
     write_cookie,
 )
 from mailcheck.web.dashboard.rendering import Renderer, redirect
-from mailcheck.web.dashboard.visits import Page, Visit, next_path
+from mailcheck.web.dashboard.visits import ANYONE, Page, Visit, next_path
 from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply, reply_to_failure
 
@@ -52,13 +52,13 @@ class SignInPages(Struct, frozen=True):
     def pages(self) -> list[Page]:
         """List the pages."""
         return [
-            Page("GET", "/sign-in", self.show_sign_in, costs.FREE, is_open=True),
-            Page("POST", "/sign-in", self.sign_in, costs.PASSWORD, is_open=True),
-            Page("GET", "/sign-up", self.show_sign_up, costs.FREE, is_open=True),
-            Page("POST", "/sign-up", self.sign_up, costs.PASSWORD, is_open=True),
-            Page("POST", "/sign-out", self.sign_out, costs.PASSWORD, is_open=True),
-            Page("GET", "/sign-in/link", self.show_link, costs.FREE, is_open=True),
-            Page("POST", "/sign-in/link", self.follow_link, costs.SIGN_IN, is_open=True),
+            Page("GET", "/sign-in", self.show_sign_in, costs.FREE, ANYONE),
+            Page("POST", "/sign-in", self.sign_in, costs.PASSWORD, ANYONE),
+            Page("GET", "/sign-up", self.show_sign_up, costs.FREE, ANYONE),
+            Page("POST", "/sign-up", self.sign_up, costs.PASSWORD, ANYONE),
+            Page("POST", "/sign-out", self.sign_out, costs.PASSWORD, ANYONE),
+            Page("GET", "/sign-in/link", self.show_link, costs.FREE, ANYONE),
+            Page("POST", "/sign-in/link", self.follow_link, costs.SIGN_IN, ANYONE),
         ]
 
     async def show_sign_in(self, visit: Visit) -> Reply:

@@ -8,13 +8,12 @@ from mailcheck.core.cursors import START
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import MessageId
-from mailcheck.core.projects import Role
 from mailcheck.core.webhooks import EVENT_PROVIDERS, LONGEST_URL, MESSAGE_EVENT, Webhook
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.inbox.messages import ReadInbox
 from mailcheck.operations.inbox.webhooks.manage_webhooks import ManageWebhooks
 from mailcheck.web.dashboard.rendering import Renderer, redirect
-from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.dashboard.visits import CONFIRMED_OWNERS, EDITORS, OWNERS, Page, Visit
 from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply
 
@@ -46,27 +45,13 @@ class WebhookPages(Struct, frozen=True):
         """List the pages."""
         one = "/webhooks/<webhook_id>"
         return [
-            Page("GET", "/webhooks", self.show, costs.FREE, role=Role.EDITOR),
-            Page(
-                "POST",
-                "/webhooks",
-                self.create,
-                costs.SMALL,
-                role=Role.OWNER,
-                needs_confirmation=True,
-            ),
-            Page(
-                "POST",
-                f"{one}/rotate",
-                self.rotate,
-                costs.AUDITED,
-                role=Role.OWNER,
-                needs_confirmation=True,
-            ),
-            Page("POST", f"{one}/test", self.test, costs.SMALL, role=Role.OWNER),
-            Page("POST", f"{one}/resume", self.resume, costs.FREE, role=Role.OWNER),
-            Page("POST", f"{one}/replay", self.replay, costs.FREE, role=Role.OWNER),
-            Page("POST", f"{one}/delete", self.delete, costs.AUDITED, role=Role.OWNER),
+            Page("GET", "/webhooks", self.show, costs.FREE, EDITORS),
+            Page("POST", "/webhooks", self.create, costs.SMALL, CONFIRMED_OWNERS),
+            Page("POST", f"{one}/rotate", self.rotate, costs.AUDITED, CONFIRMED_OWNERS),
+            Page("POST", f"{one}/test", self.test, costs.SMALL, OWNERS),
+            Page("POST", f"{one}/resume", self.resume, costs.FREE, OWNERS),
+            Page("POST", f"{one}/replay", self.replay, costs.FREE, OWNERS),
+            Page("POST", f"{one}/delete", self.delete, costs.AUDITED, OWNERS),
         ]
 
     async def show(self, visit: Visit, form: WebhookForm = EMPTY_FORM) -> Reply:

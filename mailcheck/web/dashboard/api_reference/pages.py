@@ -28,7 +28,7 @@ from mailcheck.web.dashboard.api_reference.view import (
 )
 from mailcheck.web.dashboard.live import live_caller
 from mailcheck.web.dashboard.rendering import Renderer
-from mailcheck.web.dashboard.visits import Page, Visit, prefers_html
+from mailcheck.web.dashboard.visits import ANYONE, MEMBERS, READERS, Page, Visit, prefers_html
 from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call
 from mailcheck.web.site.event_streams import Stream
@@ -108,7 +108,7 @@ class AnswerPages:
     def pages(self) -> list[Page]:
         """List the page."""
         path = f"{ANSWERS_PATH}/<operation_id>"
-        return [Page("POST", path, self.answer, costs.ANY_OPERATION, role=Role.READER)]
+        return [Page("POST", path, self.answer, costs.ANY_OPERATION, READERS)]
 
     async def answer(self, visit: Visit) -> Reply:
         """POST /api/answers/{operationId}: path-NAME, query-NAME, body.
@@ -199,15 +199,9 @@ class ApiPages(Struct, frozen=True):
         """List the pages: those of visitors, and those on which calls can be tried."""
         pages = {API_PAGE_PATH: self.overview, f"{API_PAGE_PATH}/<group>": self.show}
         return [
-            Page(
-                "GET",
-                path,
-                handle,
-                costs.FREE,
-                is_open=is_open,
-            )
+            Page("GET", path, handle, costs.FREE, guard)
             for path, handle in pages.items()
-            for is_open in (True, False)
+            for guard in (ANYONE, MEMBERS)
         ]
 
     async def overview(self, visit: Visit) -> Reply:

@@ -17,7 +17,7 @@ from mailcheck.web.dashboard.deliverability.report_view import view_stored_repor
 from mailcheck.web.dashboard.inbox.checks_pages import view_checks
 from mailcheck.web.dashboard.inbox.share_pages import UNLISTED
 from mailcheck.web.dashboard.rendering import Renderer
-from mailcheck.web.dashboard.visits import Page, Visit, prefers_html
+from mailcheck.web.dashboard.visits import ANYONE, Page, Visit, prefers_html
 from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply, download_reply, json_reply
 
@@ -38,9 +38,9 @@ class ReportPages(Struct, frozen=True):
         """List the pages. Add them before the pages of messages, which match any token."""
         path = f"/share/<string(length={TOKEN_LENGTH}):token>"
         return [
-            Page("GET", path, self.show, costs.MESSAGE, is_open=True),
-            Page("GET", f"{path}/frame", self.frame, costs.PARTS, is_open=True),
-            Page("GET", f"{path}/checks", self.checks, costs.PARTS, is_open=True),
+            Page("GET", path, self.show, costs.MESSAGE, ANYONE),
+            Page("GET", f"{path}/frame", self.frame, costs.PARTS, ANYONE),
+            Page("GET", f"{path}/checks", self.checks, costs.PARTS, ANYONE),
         ]
 
     async def show(self, visit: Visit) -> Reply:

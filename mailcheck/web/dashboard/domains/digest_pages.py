@@ -5,10 +5,9 @@ from msgspec import Struct
 from mailcheck.api.requests.digests import EVERY, NEVER, make_settings
 from mailcheck.core.domains.watches import parse_quiet_time
 from mailcheck.core.errors import ExpectedFailure
-from mailcheck.core.projects import Role
 from mailcheck.operations.digests.manage_digest import ManageDigest
 from mailcheck.web.dashboard.rendering import Renderer, redirect
-from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.dashboard.visits import EDITORS, Page, Visit
 from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply
 
@@ -27,7 +26,7 @@ class DigestPages(Struct, frozen=True):
         """List the pages."""
         return [
             Page("GET", "/digest", self.show, costs.FREE),
-            Page("POST", "/digest", self.change, costs.FREE, role=Role.EDITOR),
+            Page("POST", "/digest", self.change, costs.FREE, EDITORS),
         ]
 
     async def show(self, visit: Visit, failure: ExpectedFailure | None = None) -> Reply:

@@ -35,7 +35,7 @@ from mailcheck.web.dashboard.inbound.forms import (
     split_addresses,
 )
 from mailcheck.web.dashboard.rendering import Renderer, redirect
-from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.dashboard.visits import CONFIRMED_EDITORS, Page, Visit
 from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply
 
@@ -92,9 +92,9 @@ class RoutePages(Struct, frozen=True):
         one = f"{ROUTES_PATH}/<route_id>"
         return [
             Page("GET", LIST_PATH, self.show, costs.FREE),
-            Page("POST", LIST_PATH, self.create, costs.ROUTE, needs_confirmation=True),
+            Page("POST", LIST_PATH, self.create, costs.ROUTE, CONFIRMED_EDITORS),
             Page("GET", one, self.route, costs.FREE),
-            Page("POST", one, self.change, costs.AUDITED, needs_confirmation=True),
+            Page("POST", one, self.change, costs.AUDITED, CONFIRMED_EDITORS),
             Page("POST", f"{one}/delete", self.delete, costs.AUDITED),
             Page("POST", f"{one}/ready", self.send_ready, costs.INBOUND_MAIL),
             Page("GET", f"{one}/write", self.write_form, costs.FREE),

@@ -15,7 +15,7 @@ from mailcheck.web.dashboard.inbox.message_view import (
     view_message,
 )
 from mailcheck.web.dashboard.rendering import Renderer
-from mailcheck.web.dashboard.visits import Page, Visit, prefers_html
+from mailcheck.web.dashboard.visits import ANYONE, SAME_FOR_ALL, Page, Visit, prefers_html
 from mailcheck.web.site import costs
 from mailcheck.web.site.mail_frame import frame_reply
 from mailcheck.web.site.replies import Reply, download_reply, large_json_reply
@@ -37,29 +37,24 @@ class SharePages(Struct, frozen=True):
     def pages(self) -> list[Page]:
         """List the pages."""
         return [
-            Page("GET", BASE, self.page, costs.MESSAGE, is_open=True),
-            Page("GET", f"{BASE}/frame", self.frame, costs.PARTS, is_open=True),
+            Page("GET", BASE, self.page, costs.MESSAGE, ANYONE),
+            Page("GET", f"{BASE}/frame", self.frame, costs.PARTS, ANYONE),
             Page(
-                "GET",
-                f"{BASE}/attachments/<attachment_id>",
-                self.attachment,
-                costs.PARTS,
-                is_open=True,
+                "GET", f"{BASE}/attachments/<attachment_id>", self.attachment, costs.PARTS, ANYONE
             ),
             Page(
                 "GET",
                 f"{BASE}/attachments/<attachment_id>/preview",
                 self.preview,
                 costs.PARTS,
-                is_open=True,
+                ANYONE,
             ),
             Page(
                 "GET",
                 "/attachments/<token>/<attachment_id>",
                 self.linked,
                 costs.PARTS,
-                is_open=True,
-                ignores_session=True,
+                SAME_FOR_ALL,
             ),
         ]
 

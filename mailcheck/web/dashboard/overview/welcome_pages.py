@@ -14,7 +14,7 @@ from mailcheck.web.dashboard.domains.frame import FACTORS, read_target, view_dom
 from mailcheck.web.dashboard.domains.pages import CheckDomain, view_check
 from mailcheck.web.dashboard.domains.view import NameRules
 from mailcheck.web.dashboard.rendering import Renderer, redirect
-from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.dashboard.visits import ANYONE, Page, Visit
 from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply
 
@@ -31,8 +31,8 @@ class WelcomePages(Struct, frozen=True):
     def pages(self) -> list[Page]:
         """List the pages."""
         return [
-            Page("GET", "/", self.show, costs.FREE, is_open=True),
-            Page("POST", "/check", self.check, costs.DOMAIN, is_open=True),
+            Page("GET", "/", self.show, costs.FREE, ANYONE),
+            Page("POST", "/check", self.check, costs.DOMAIN, ANYONE),
         ]
 
     async def show(self, visit: Visit) -> Reply:
