@@ -176,7 +176,12 @@ class Dashboard:
             asked = await self._confirm(visit)
             if asked is not None:
                 return asked
-        return await page.handle(visit)
+        try:
+            return await page.handle(visit)
+        except ExpectedFailure as failure:
+            if page.form is None:
+                raise
+            return await page.form(visit, failure)
 
     async def _lead(self, page: Page, call: Call[None]) -> Reply:
         """Answer a request to a page of a project whose URL names no project.

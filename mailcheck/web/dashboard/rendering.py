@@ -20,7 +20,7 @@ from mailcheck.web.dashboard.addresses import MINE, address_in, first_segment
 from mailcheck.web.dashboard.cookies import THEMES, theme_of
 from mailcheck.web.dashboard.static_files import StaticFiles
 from mailcheck.web.dashboard.visits import Visit
-from mailcheck.web.site.failures import NOT_FOUND, status_of
+from mailcheck.web.site.failures import NOT_FOUND, problem_of
 from mailcheck.web.site.public_pages import has_documentation
 from mailcheck.web.site.replies import Reply
 
@@ -215,8 +215,10 @@ class Renderer(Struct, frozen=True):
 
         :param error: determines the status of the page, and is ``problem`` in the template.
         """
+        headers = {**PAGE_HEADERS, **(headers or {})}
         if error is not None:
-            status = status_of(error)
+            refused = problem_of(error)
+            status, headers = refused.status, {**headers, **refused.headers}
         path = unquote(visit.page_path)
         field = Markup('<input type="hidden" name="{}" value="{}">')
         compiled = template_environment().get_template(template)
@@ -244,7 +246,7 @@ class Renderer(Struct, frozen=True):
             **{"problem": "" if error is None else describe_failure(error), **values},
         )
         body = text.encode("utf-8", "replace")
-        return Reply(status, body, "text/html; charset=utf-8", {**PAGE_HEADERS, **(headers or {})})
+        return Reply(status, body, "text/html; charset=utf-8", headers)
 
 
 def _view_projects(visit: Visit, path: str) -> dict[str, Any]:

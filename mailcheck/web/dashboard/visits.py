@@ -5,16 +5,18 @@ import binascii
 import hashlib
 import hmac
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from urllib.parse import urlsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
 from twisted.web.server import Request
 
 from mailcheck.api.requests.parsing import Query
 from mailcheck.api.urls import PublicUrls
 from mailcheck.core.accounts import Account
 from mailcheck.core.audit import Actor
+from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import AccountId, RandomBytes, new_session_secret
 from mailcheck.core.instants import Instant
 from mailcheck.core.projects import Membership, Role
@@ -164,6 +166,10 @@ class Visit(Struct, frozen=True):
         """The path of the request without the project."""
         return split_address(self.request.path.decode("ascii", "replace"))[1]
 
+    def entered(self, names: Iterable[str]) -> dict[str, str]:
+        """Return fields of the form, without blanks around them. A missing one is empty."""
+        return {name: (self.form.text(name) or "").strip() for name in names}
+
     def own_address(self, account_id: AccountId, path: str) -> str:
         """Return the address of a page in a project of the visitor; empty if it is not theirs."""
         project = "" if self.person is None else self.own_project(account_id)
@@ -206,12 +212,17 @@ ANYONE = Guard(is_open=True)
 SAME_FOR_ALL = Guard(is_open=True, ignores_session=True)
 
 
+ShowFailure = Callable[[Visit, ExpectedFailure], Awaitable[Reply]]
+"""Shows a failure of a form on the page that has the form."""
+
+
 class Page(Struct, frozen=True):
     """The handler of a method and a path, with those who may use it.
 
     A page that is neither open nor personal is of a project: its ``path`` is that in the project.
     ``cost`` is the maximum cost of one call. A page that ``takes_files`` reads forms with files;
-    its path is among `PAGES_WITH_FILES`.
+    its path is among `PAGES_WITH_FILES`. ``form`` shows an expected failure on the page with the
+    form that was submitted; without it, the failure is a page of its own.
     """
 
     method: str
@@ -220,6 +231,7 @@ class Page(Struct, frozen=True):
     cost: Cost
     guard: Guard = MEMBERS
     takes_files: bool = False
+    form: ShowFailure | None = None
 
     @property
     def is_of_project(self) -> bool:
@@ -232,6 +244,11 @@ class Page(Struct, frozen=True):
         if not self.is_of_project:
             return None
         return self.guard.role or (Role.READER if self.method == "GET" else Role.EDITOR)
+
+
+def with_form(form: ShowFailure, *pages: Page) -> list[Page]:
+    """Return the pages to which the form of a page is submitted. It shows their failures."""
+    return [replace(page, form=form) for page in pages]
 
 
 def next_path(parameters: Query) -> str:

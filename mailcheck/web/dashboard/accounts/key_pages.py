@@ -17,7 +17,7 @@ from mailcheck.operations.accounts.own_keys import MAX_KEY_NAME, KeyUse, KeyWish
 from mailcheck.web.dashboard.charts import draw_requests
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.snippets import KEY_PLACEHOLDER, write_snippets
-from mailcheck.web.dashboard.visits import CONFIRMED_OWNERS, EDITORS, OWNERS, Page, Visit
+from mailcheck.web.dashboard.visits import CONFIRMED_OWNERS, EDITORS, OWNERS, Page, Visit, with_form
 from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply
 
@@ -132,9 +132,12 @@ class KeyPages(Struct, frozen=True):
         return [
             Page("GET", "/connect", self.connect, costs.FREE),
             Page("GET", "/keys", self.show, costs.FREE, EDITORS),
-            Page("POST", "/keys", self.create, costs.SMALL, CONFIRMED_OWNERS),
-            Page("POST", "/keys/<key_id>/fault", self.set_fault, costs.FREE, OWNERS),
-            Page("POST", "/keys/<key_id>/rotate", self.rotate, costs.SMALL, CONFIRMED_OWNERS),
+            *with_form(
+                self.show,
+                Page("POST", "/keys", self.create, costs.SMALL, CONFIRMED_OWNERS),
+                Page("POST", "/keys/<key_id>/fault", self.set_fault, costs.FREE, OWNERS),
+                Page("POST", "/keys/<key_id>/rotate", self.rotate, costs.SMALL, CONFIRMED_OWNERS),
+            ),
             Page("POST", "/keys/<key_id>/revoke", self.revoke, costs.AUDITED, OWNERS),
         ]
 
@@ -145,12 +148,7 @@ class KeyPages(Struct, frozen=True):
             visit, "connect.html", snippets=snippets, placeholder=KEY_PLACEHOLDER
         )
 
-    async def show(
-        self,
-        visit: Visit,
-        given: "KeyForm | None" = None,
-        failure: ExpectedFailure | None = None,
-    ) -> Reply:
+    async def show(self, visit: Visit, failure: ExpectedFailure | None = None) -> Reply:
         """GET /keys?search=&sort=. A failure of a form is shown on the same page."""
         search, sort = visit.query.text("search") or "", visit.query.text("sort") or "newest"
         keys = await self._keys.valid(visit.account)
@@ -174,7 +172,7 @@ class KeyPages(Struct, frozen=True):
                 for day, number in sorted(requests.items(), reverse=True)
             ],
             checks=await self._checks.peek(visit.account.id),
-            given=given or KeyForm(),
+            given=read_key_form(visit.form),
             scope_texts=SCOPE_TEXTS,
             lifetimes=LIFETIMES,
             longest=MAX_KEY_NAME,
@@ -185,39 +183,33 @@ class KeyPages(Struct, frozen=True):
     async def create(self, visit: Visit) -> Reply:
         """POST /keys: a `KeyForm`. Only the response to it shows the key."""
         given = read_key_form(visit.form)
-        try:
-            rights = make_rights(given.scopes, given.tags.split(), given.tag_prefix or None)
-            lifetime = read_lifetime(given.days)
-            per_minute = read_limit("per_minute", given.per_minute)
-            wish = KeyWish(
-                given.name, rights, per_minute, read_limit("per_day", given.per_day), lifetime
-            )
-            # Only the operator raises limits above the configured ones.
-            most = None if visit.visitor.is_operator else self._keys.authenticator.default_limits
-            issued = await self._keys.create(
-                visit.account, wish, visit.actor, made_by=visit.visitor.id, most=most
-            )
-        except ExpectedFailure as failure:
-            return await self.show(visit, given=given, failure=failure)
+        rights = make_rights(given.scopes, given.tags.split(), given.tag_prefix or None)
+        lifetime = read_lifetime(given.days)
+        per_minute = read_limit("per_minute", given.per_minute)
+        wish = KeyWish(
+            given.name, rights, per_minute, read_limit("per_day", given.per_day), lifetime
+        )
+        # Only the operator raises limits above the configured ones.
+        most = None if visit.visitor.is_operator else self._keys.authenticator.default_limits
+        issued = await self._keys.create(
+            visit.account, wish, visit.actor, made_by=visit.visitor.id, most=most
+        )
         snippets = write_snippets(visit.urls, issued.secret, self._submission)
         return self._renderer.page(visit, "key_created.html", issued=issued, snippets=snippets)
 
     async def rotate(self, visit: Visit) -> Reply:
         """POST /keys/<key_id>/rotate: overlap. Only the response to it shows the new key."""
         overlap = visit.form.text("overlap") or ""
-        try:
-            if overlap not in OVERLAPS:
-                problem = f"choose one of the offered times; got {overlap[:20]!r}"
-                raise InvalidParameter("overlap", problem)
-            rotated = await self._keys.rotate(
-                visit.account,
-                visit.path["key_id"],
-                visit.actor,
-                made_by=visit.visitor.id,
-                overlap=int(overlap) * HOUR,
-            )
-        except ExpectedFailure as failure:
-            return await self.show(visit, failure=failure)
+        if overlap not in OVERLAPS:
+            problem = f"choose one of the offered times; got {overlap[:20]!r}"
+            raise InvalidParameter("overlap", problem)
+        rotated = await self._keys.rotate(
+            visit.account,
+            visit.path["key_id"],
+            visit.actor,
+            made_by=visit.visitor.id,
+            overlap=int(overlap) * HOUR,
+        )
         snippets = write_snippets(visit.urls, rotated.secret, self._submission)
         return self._renderer.page(
             visit,
@@ -230,18 +222,15 @@ class KeyPages(Struct, frozen=True):
     async def set_fault(self, visit: Visit) -> Reply:
         """POST /keys/<key_id>/fault: every, a number or empty."""
         given = (visit.form.text("every") or "").strip()
-        try:
-            is_number = given.isascii() and given.isdigit()
-            if given and not (is_number and len(given) <= len(str(LARGEST_EVERY))):
-                raise InvalidParameter(
-                    "every",
-                    f"enter an integer from 1 to {LARGEST_EVERY}, or leave the field empty;"
-                    f" got {given[:20]!r}",
-                )
-            every = int(given) if given else None
-            await self._keys.set_fault(visit.account, visit.path["key_id"], every)
-        except InvalidParameter as failure:
-            return await self.show(visit, failure=failure)
+        is_number = given.isascii() and given.isdigit()
+        if given and not (is_number and len(given) <= len(str(LARGEST_EVERY))):
+            raise InvalidParameter(
+                "every",
+                f"enter an integer from 1 to {LARGEST_EVERY}, or leave the field empty;"
+                f" got {given[:20]!r}",
+            )
+        every = int(given) if given else None
+        await self._keys.set_fault(visit.account, visit.path["key_id"], every)
         return redirect(visit, "/keys", done="key-fault-set")
 
     async def revoke(self, visit: Visit) -> Reply:

@@ -14,9 +14,17 @@ from mailcheck.operations.accounts.sign_in import DashboardSessions, SignIn
 from mailcheck.web.dashboard.accounts.sign_in_pages import session_cookies
 from mailcheck.web.dashboard.cookies import SYSTEM, THEME, THEME_AGE, THEMES, write_cookie
 from mailcheck.web.dashboard.rendering import Renderer, redirect
-from mailcheck.web.dashboard.visits import ANYONE, CONFIRMED_PERSON, PERSON, Page, Visit, next_path
+from mailcheck.web.dashboard.visits import (
+    ANYONE,
+    CONFIRMED_PERSON,
+    PERSON,
+    Page,
+    Visit,
+    next_path,
+    with_form,
+)
 from mailcheck.web.site import costs
-from mailcheck.web.site.replies import Reply, reply_to_failure
+from mailcheck.web.site.replies import Reply
 
 
 class AccountPages(Struct, frozen=True):
@@ -36,7 +44,10 @@ class AccountPages(Struct, frozen=True):
         """List the pages."""
         return [
             Page("GET", "/account", self.account, costs.FREE, PERSON),
-            Page("POST", "/account/password", self.change_password, costs.PASSWORD, PERSON),
+            *with_form(
+                self.account,
+                Page("POST", "/account/password", self.change_password, costs.PASSWORD, PERSON),
+            ),
             Page("POST", "/account/invitations", self.invite, costs.SMALL, CONFIRMED_PERSON),
             Page(
                 "POST",
@@ -68,7 +79,6 @@ class AccountPages(Struct, frozen=True):
         return self._renderer.page(
             visit,
             "account.html",
-            headers=None if failure is None else reply_to_failure(failure).headers,
             error=failure,
             can_invite=visit.visitor.is_operator
             and self._register.rules.mode is Registration.INVITE,
@@ -103,12 +113,9 @@ class AccountPages(Struct, frozen=True):
     async def change_password(self, visit: Visit) -> Reply:
         """POST /account/password: old, new, again."""
         old, new = visit.form.text("old") or "", visit.form.text("new") or ""
-        try:
-            if new != (visit.form.text("again") or ""):
-                raise InvalidParameter("again", "the two new passwords are different")
-            signed_in = await self._sign_in.change_password(visit.visitor, old, new, visit.client)
-        except ExpectedFailure as failure:
-            return await self.account(visit, failure)
+        if new != (visit.form.text("again") or ""):
+            raise InvalidParameter("again", "the two new passwords are different")
+        signed_in = await self._sign_in.change_password(visit.visitor, old, new, visit.client)
         cookies = session_cookies(visit, signed_in)
         return redirect(visit, "/account", cookies=cookies, done="password-changed")
 

@@ -2,12 +2,21 @@
 
 from msgspec import Struct
 
-from mailcheck.core.errors import ExpectedFailure, InvalidParameter, SignInFailed
+from mailcheck.api.requests.fields import FLAG
+from mailcheck.core.errors import ExpectedFailure, SignInFailed
 from mailcheck.operations.accounts.passkeys import MAX_CREDENTIAL, Passkeys
 from mailcheck.web.dashboard.accounts.pages import AccountPages
 from mailcheck.web.dashboard.accounts.sign_in_pages import SignInPages
 from mailcheck.web.dashboard.rendering import redirect
-from mailcheck.web.dashboard.visits import ANYONE, CONFIRMED_PERSON, PERSON, Page, Visit, next_path
+from mailcheck.web.dashboard.visits import (
+    ANYONE,
+    CONFIRMED_PERSON,
+    PERSON,
+    Page,
+    Visit,
+    next_path,
+    with_form,
+)
 from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply
 
@@ -28,10 +37,15 @@ class PasskeyPages(Struct, frozen=True):
             Page(
                 "POST", "/account/passkeys/options", self.options, costs.SIGN_IN, CONFIRMED_PERSON
             ),
-            Page("POST", "/account/passkeys", self.add, costs.SIGN_IN, CONFIRMED_PERSON),
-            Page("POST", "/account/second-factor", self.require, costs.SIGN_IN, CONFIRMED_PERSON),
-            Page("POST", f"{one}/rename", self.rename, costs.SIGN_IN, PERSON),
-            Page("POST", f"{one}/remove", self.remove, costs.SIGN_IN, CONFIRMED_PERSON),
+            *with_form(
+                self._account.account,
+                Page("POST", "/account/passkeys", self.add, costs.SIGN_IN, CONFIRMED_PERSON),
+                Page(
+                    "POST", "/account/second-factor", self.require, costs.SIGN_IN, CONFIRMED_PERSON
+                ),
+                Page("POST", f"{one}/rename", self.rename, costs.SIGN_IN, PERSON),
+                Page("POST", f"{one}/remove", self.remove, costs.SIGN_IN, CONFIRMED_PERSON),
+            ),
         ]
 
     @property
@@ -60,42 +74,24 @@ class PasskeyPages(Struct, frozen=True):
     async def add(self, visit: Visit) -> Reply:
         """POST /account/passkeys: name, credential."""
         name = visit.form.text("name") or ""
-        try:
-            await self._passkeys.add(visit.visitor, name, _credential(visit), visit.actor)
-        except ExpectedFailure as failure:
-            return await self._account.account(visit, failure)
+        await self._passkeys.add(visit.visitor, name, _credential(visit), visit.actor)
         return redirect(visit, "/account", done="passkey-added")
 
     async def rename(self, visit: Visit) -> Reply:
         """POST /account/passkeys/{id}/rename: name."""
         name, passkey_id = visit.form.text("name") or "", visit.path["passkey_id"]
-        try:
-            await self._passkeys.rename(visit.visitor, passkey_id, name, visit.actor)
-        except ExpectedFailure as failure:
-            return await self._account.account(visit, failure)
+        await self._passkeys.rename(visit.visitor, passkey_id, name, visit.actor)
         return redirect(visit, "/account", done="passkey-renamed")
 
     async def remove(self, visit: Visit) -> Reply:
         """POST /account/passkeys/{id}/remove."""
-        try:
-            await self._passkeys.remove(visit.visitor, visit.path["passkey_id"], visit.actor)
-        except ExpectedFailure as failure:
-            return await self._account.account(visit, failure)
+        await self._passkeys.remove(visit.visitor, visit.path["passkey_id"], visit.actor)
         return redirect(visit, "/account", done="passkey-removed")
 
     async def require(self, visit: Visit) -> Reply:
         """POST /account/second-factor: required=true or false."""
-        wanted = visit.form.text("required")
-        try:
-            if wanted not in ("true", "false"):
-                problem = f"`required` must be true or false; got {(wanted or '')[:20]!r}"
-                raise InvalidParameter("required", problem)
-            is_required = wanted == "true"
-            await self._passkeys.set_required(
-                visit.visitor, is_required=is_required, by=visit.actor
-            )
-        except ExpectedFailure as failure:
-            return await self._account.account(visit, failure)
+        is_required = FLAG.parse("required", visit.form.text("required") or "")
+        await self._passkeys.set_required(visit.visitor, is_required=is_required, by=visit.actor)
         return redirect(visit, "/account", done="second-factor-changed")
 
 

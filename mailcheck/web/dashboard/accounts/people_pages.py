@@ -8,10 +8,9 @@ from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.operations.accounts.audit import PAGE, Audit
 from mailcheck.operations.accounts.manage_accounts import ManageAccounts
-from mailcheck.web.dashboard.rendering import Renderer, describe_failure, redirect
-from mailcheck.web.dashboard.visits import PERSON, Page, Visit
+from mailcheck.web.dashboard.rendering import Renderer, redirect
+from mailcheck.web.dashboard.visits import PERSON, Page, Visit, with_form
 from mailcheck.web.site import costs
-from mailcheck.web.site.failures import status_of
 from mailcheck.web.site.replies import Reply
 
 PATH = "/account/people"
@@ -44,12 +43,15 @@ class PeoplePages(Struct, frozen=True):
             Page("GET", PATH, self.show, costs.FREE, PERSON),
             Page("GET", f"{PATH}/activity", self.activity, costs.FREE, PERSON),
             Page("GET", one, self.edit, costs.FREE, PERSON),
-            Page("POST", f"{one}/rename", self.rename, costs.AUDITED, PERSON),
-            Page("POST", f"{one}/limits", self.set_limits, costs.AUDITED, PERSON),
+            *with_form(
+                self.edit,
+                Page("POST", f"{one}/rename", self.rename, costs.AUDITED, PERSON),
+                Page("POST", f"{one}/limits", self.set_limits, costs.AUDITED, PERSON),
+                Page("POST", f"{one}/delete", self.delete, costs.AUDITED, PERSON),
+            ),
             Page("POST", f"{one}/disable", self.disable, costs.AUDITED, PERSON),
             Page("POST", f"{one}/enable", self.enable, costs.AUDITED, PERSON),
             Page("POST", f"{one}/end-access", self.end_access, costs.AUDITED, PERSON),
-            Page("POST", f"{one}/delete", self.delete, costs.AUDITED, PERSON),
         ]
 
     async def show(self, visit: Visit) -> Reply:
@@ -87,32 +89,25 @@ class PeoplePages(Struct, frozen=True):
         return self._renderer.page(
             visit,
             "person.html",
-            status=200 if failure is None else status_of(failure),
+            error=failure,
             account=account,
             address=join_subaddress(account.mailbox_name, "", self._domain),
             holdings=await self._accounts.holdings(account),
             access=await self._accounts.access_of(account),
-            problem=None if failure is None else describe_failure(failure),
         )
 
     async def rename(self, visit: Visit) -> Reply:
         """POST /account/people/<account_id>/rename: name."""
         account = await self._find(visit)
-        try:
-            await self._accounts.rename(account, visit.form.text("name") or "", visit.actor)
-        except ExpectedFailure as failure:
-            return await self.edit(visit, failure)
+        await self._accounts.rename(account, visit.form.text("name") or "", visit.actor)
         return self._back(visit, account)
 
     async def set_limits(self, visit: Visit) -> Reply:
         """POST /account/people/<account_id>/limits. An empty field is the configured limit."""
         account = await self._find(visit)
         names = AccountLimits.__struct_fields__
-        try:
-            limits = AccountLimits(**{name: _read_number(visit, name) for name in names})
-            await self._accounts.set_limits(account, limits, visit.actor)
-        except ExpectedFailure as failure:
-            return await self.edit(visit, failure)
+        limits = AccountLimits(**{name: _read_number(visit, name) for name in names})
+        await self._accounts.set_limits(account, limits, visit.actor)
         return self._back(visit, account)
 
     async def disable(self, visit: Visit) -> Reply:
@@ -136,12 +131,9 @@ class PeoplePages(Struct, frozen=True):
     async def delete(self, visit: Visit) -> Reply:
         """POST /account/people/<account_id>/delete: name, as a confirmation."""
         account = await self._find(visit)
-        try:
-            if (visit.form.text("name") or "").strip() != account.name:
-                raise InvalidParameter("name", "enter the name of the account to confirm")
-            await self._accounts.delete(account, visit.actor)
-        except ExpectedFailure as failure:
-            return await self.edit(visit, failure)
+        if (visit.form.text("name") or "").strip() != account.name:
+            raise InvalidParameter("name", "enter the name of the account to confirm")
+        await self._accounts.delete(account, visit.actor)
         return redirect(visit, PATH, done="account-deleted")
 
     async def _find(self, visit: Visit) -> Account:

@@ -11,10 +11,17 @@ from mailcheck.operations.accounts.projects import ManageProjects
 from mailcheck.operations.accounts.registration_rules import INVITATION_DAYS
 from mailcheck.web.dashboard.accounts.sign_in_pages import JOIN_PATH
 from mailcheck.web.dashboard.addresses import address_in
-from mailcheck.web.dashboard.rendering import Renderer, describe_failure, redirect
-from mailcheck.web.dashboard.visits import CONFIRMED_OWNERS, OWNERS, PERSON, READERS, Page, Visit
+from mailcheck.web.dashboard.rendering import Renderer, redirect
+from mailcheck.web.dashboard.visits import (
+    CONFIRMED_OWNERS,
+    OWNERS,
+    PERSON,
+    READERS,
+    Page,
+    Visit,
+    with_form,
+)
 from mailcheck.web.site import costs
-from mailcheck.web.site.failures import status_of
 from mailcheck.web.site.replies import Reply
 
 LIST_PATH, PATH = "/projects", "/project"
@@ -32,16 +39,19 @@ class ProjectPages(Struct, frozen=True):
         one = f"{PATH}/members/<account_id>"
         return [
             Page("GET", LIST_PATH, self.list, costs.FREE, PERSON),
-            Page("POST", LIST_PATH, self.create, costs.PROJECT, PERSON),
+            *with_form(self.list, Page("POST", LIST_PATH, self.create, costs.PROJECT, PERSON)),
             Page("GET", JOIN_PATH, self.show_invitation, costs.FREE, PERSON),
             Page("POST", JOIN_PATH, self.join, costs.AUDITED, PERSON),
             Page("GET", PATH, self.show, costs.FREE),
-            Page("POST", f"{PATH}/leave", self.leave, costs.AUDITED, READERS),
-            Page("POST", f"{PATH}/invitations", self.invite, costs.AUDITED, CONFIRMED_OWNERS),
-            Page("POST", f"{PATH}/rename", self.rename, costs.AUDITED, OWNERS),
-            Page("POST", f"{PATH}/delete", self.delete, costs.AUDITED, OWNERS),
-            Page("POST", f"{one}/role", self.set_role, costs.AUDITED, CONFIRMED_OWNERS),
-            Page("POST", f"{one}/remove", self.remove, costs.AUDITED, OWNERS),
+            *with_form(
+                self.show,
+                Page("POST", f"{PATH}/leave", self.leave, costs.AUDITED, READERS),
+                Page("POST", f"{PATH}/invitations", self.invite, costs.AUDITED, CONFIRMED_OWNERS),
+                Page("POST", f"{PATH}/rename", self.rename, costs.AUDITED, OWNERS),
+                Page("POST", f"{PATH}/delete", self.delete, costs.AUDITED, OWNERS),
+                Page("POST", f"{one}/role", self.set_role, costs.AUDITED, CONFIRMED_OWNERS),
+                Page("POST", f"{one}/remove", self.remove, costs.AUDITED, OWNERS),
+            ),
         ]
 
     async def list(self, visit: Visit, failure: ExpectedFailure | None = None) -> Reply:
@@ -49,19 +59,15 @@ class ProjectPages(Struct, frozen=True):
         return self._renderer.page(
             visit,
             "projects.html",
-            status=200 if failure is None else status_of(failure),
+            error=failure,
             projects=await self._projects.of_person(visit.visitor),
-            problem=None if failure is None else describe_failure(failure),
             name=visit.form.text("name") or "",
         )
 
     async def create(self, visit: Visit) -> Reply:
         """POST /projects: name."""
         name = visit.form.text("name") or ""
-        try:
-            project = await self._projects.create(visit.visitor, name, visit.actor)
-        except ExpectedFailure as failure:
-            return await self.list(visit, failure)
+        project = await self._projects.create(visit.visitor, name, visit.actor)
         return redirect(visit, address_in(project.id, PATH), done="project-created")
 
     async def show_invitation(self, visit: Visit) -> Reply:
@@ -95,7 +101,7 @@ class ProjectPages(Struct, frozen=True):
         return self._renderer.page(
             visit,
             "project.html",
-            status=200 if failure is None else status_of(failure),
+            error=failure,
             project=project,
             members=await self._projects.members(project),
             holdings=await self._accounts.holdings(project),
@@ -106,18 +112,13 @@ class ProjectPages(Struct, frozen=True):
             address=visit.form.text("address") or "",
             invitation=invitation,
             invitation_days=INVITATION_DAYS,
-            problem=None if failure is None else describe_failure(failure),
         )
 
     async def invite(self, visit: Visit) -> Reply:
         """POST /project/invitations: role, address. The response shows the link once."""
         role, address = _read_role(visit), visit.form.text("address") or ""
-        try:
-            invited = await self._projects.invite(
-                _project(visit), role, address, visit.visitor, visit.actor
-            )
-        except ExpectedFailure as failure:
-            return await self.show(visit, failure)
+        project = _project(visit)
+        invited = await self._projects.invite(project, role, address, visit.visitor, visit.actor)
         return await self.show(visit, invitation=visit.urls.join_url(invited.code))
 
     async def set_role(self, visit: Visit) -> Reply:
@@ -127,47 +128,32 @@ class ProjectPages(Struct, frozen=True):
         account_id = AccountId(visit.path["account_id"])
         if account_id not in known:
             raise AccountNotFound("this person is not a member of the project")
-        try:
-            person = await self._accounts.get(account_id)
-            await self._projects.set_member(project, person, role, visit.actor)
-        except ExpectedFailure as failure:
-            return await self.show(visit, failure)
+        person = await self._accounts.get(account_id)
+        await self._projects.set_member(project, person, role, visit.actor)
         return redirect(visit, PATH, done="member-changed")
 
     async def remove(self, visit: Visit) -> Reply:
         """POST /project/members/<account_id>/remove."""
         account_id = AccountId(visit.path["account_id"])
-        try:
-            await self._projects.remove_member(_project(visit), account_id, visit.actor)
-        except ExpectedFailure as failure:
-            return await self.show(visit, failure)
+        await self._projects.remove_member(_project(visit), account_id, visit.actor)
         return redirect(visit, PATH, done="member-removed")
 
     async def leave(self, visit: Visit) -> Reply:
         """POST /project/leave."""
-        try:
-            await self._projects.remove_member(_project(visit), visit.visitor.id, visit.actor)
-        except ExpectedFailure as failure:
-            return await self.show(visit, failure)
+        await self._projects.remove_member(_project(visit), visit.visitor.id, visit.actor)
         return redirect(visit, LIST_PATH, done="project-left")
 
     async def rename(self, visit: Visit) -> Reply:
         """POST /project/rename: name."""
-        try:
-            await self._projects.rename(_project(visit), visit.form.text("name") or "", visit.actor)
-        except ExpectedFailure as failure:
-            return await self.show(visit, failure)
+        await self._projects.rename(_project(visit), visit.form.text("name") or "", visit.actor)
         return redirect(visit, PATH, done="project-renamed")
 
     async def delete(self, visit: Visit) -> Reply:
         """POST /project/delete: name, as a confirmation."""
         project = _project(visit)
-        try:
-            if (visit.form.text("name") or "").strip() != project.name:
-                raise InvalidParameter("name", "enter the name of the project to confirm")
-            await self._accounts.delete(project, visit.actor)
-        except ExpectedFailure as failure:
-            return await self.show(visit, failure)
+        if (visit.form.text("name") or "").strip() != project.name:
+            raise InvalidParameter("name", "enter the name of the project to confirm")
+        await self._accounts.delete(project, visit.actor)
         return redirect(visit, LIST_PATH, done="project-deleted")
 
 

@@ -13,24 +13,15 @@ from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.inbox.messages import ReadInbox
 from mailcheck.operations.inbox.webhooks.manage_webhooks import ManageWebhooks
 from mailcheck.web.dashboard.rendering import Renderer, redirect
-from mailcheck.web.dashboard.visits import CONFIRMED_OWNERS, EDITORS, OWNERS, Page, Visit
+from mailcheck.web.dashboard.visits import CONFIRMED_OWNERS, EDITORS, OWNERS, Page, Visit, with_form
 from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply
 
 LIST_PATH = "/webhooks"
 """Path of the page that lists the webhooks."""
 
-
-class WebhookForm(Struct, frozen=True):
-    """Values of the form for a new webhook, and the failure of its submission."""
-
-    url: str = ""
-    tag: str = ""
-    provider: str = ""
-    failure: ExpectedFailure | None = None
-
-
-EMPTY_FORM = WebhookForm()
+FIELDS = ("url", "tag", "provider")
+"""Fields of the form for a new webhook."""
 
 
 class WebhookPages(Struct, frozen=True):
@@ -46,7 +37,9 @@ class WebhookPages(Struct, frozen=True):
         one = "/webhooks/<webhook_id>"
         return [
             Page("GET", "/webhooks", self.show, costs.FREE, EDITORS),
-            Page("POST", "/webhooks", self.create, costs.SMALL, CONFIRMED_OWNERS),
+            *with_form(
+                self.show, Page("POST", "/webhooks", self.create, costs.SMALL, CONFIRMED_OWNERS)
+            ),
             Page("POST", f"{one}/rotate", self.rotate, costs.AUDITED, CONFIRMED_OWNERS),
             Page("POST", f"{one}/test", self.test, costs.SMALL, OWNERS),
             Page("POST", f"{one}/resume", self.resume, costs.FREE, OWNERS),
@@ -54,7 +47,7 @@ class WebhookPages(Struct, frozen=True):
             Page("POST", f"{one}/delete", self.delete, costs.AUDITED, OWNERS),
         ]
 
-    async def show(self, visit: Visit, form: WebhookForm = EMPTY_FORM) -> Reply:
+    async def show(self, visit: Visit, failure: ExpectedFailure | None = None) -> Reply:
         """GET /webhooks. A failure of the form is shown on the same page."""
         account = visit.account
         webhooks = await self._webhooks.all_shown(account.id)
@@ -68,7 +61,7 @@ class WebhookPages(Struct, frozen=True):
         return self._renderer.page(
             visit,
             "webhooks.html",
-            error=form.failure,
+            error=failure,
             webhooks=webhooks,
             message_ids={
                 event: message_id for event, message_id in ids.items() if message_id in subjects
@@ -78,22 +71,18 @@ class WebhookPages(Struct, frozen=True):
             filters={
                 webhook.webhook.id: describe_filter(webhook.webhook.wanted) for webhook in webhooks
             },
-            webhook_form=form,
+            webhook_form=visit.entered(FIELDS),
             longest_url=LONGEST_URL,
             event_providers=EVENT_PROVIDERS,
         )
 
     async def create(self, visit: Visit) -> Reply:
         """POST /webhooks: url, tag, provider. The response shows the secret."""
-        url, tag = (visit.form.text("url") or "").strip(), visit.form.text("tag") or ""
-        provider = visit.form.text("provider") or ""
-        try:
-            wanted = MessageFilter(tag=TAG.parse("tag", tag) if tag else None)
-            if provider and provider not in EVENT_PROVIDERS:
-                raise InvalidParameter("provider", f"choose one of {', '.join(EVENT_PROVIDERS)}")
-            made = await self._webhooks.create(visit.account.id, url, wanted, visit.actor, provider)
-        except ExpectedFailure as failure:
-            return await self.show(visit, WebhookForm(url, tag, provider, failure))
+        url, tag, provider = visit.entered(FIELDS).values()
+        wanted = MessageFilter(tag=TAG.parse("tag", tag) if tag else None)
+        if provider and provider not in EVENT_PROVIDERS:
+            raise InvalidParameter("provider", f"choose one of {', '.join(EVENT_PROVIDERS)}")
+        made = await self._webhooks.create(visit.account.id, url, wanted, visit.actor, provider)
         return self._shown_once(visit, made)
 
     async def rotate(self, visit: Visit) -> Reply:

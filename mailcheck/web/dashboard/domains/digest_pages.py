@@ -7,7 +7,7 @@ from mailcheck.core.domains.watches import parse_quiet_time
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.operations.digests.manage_digest import ManageDigest
 from mailcheck.web.dashboard.rendering import Renderer, redirect
-from mailcheck.web.dashboard.visits import EDITORS, Page, Visit
+from mailcheck.web.dashboard.visits import EDITORS, Page, Visit, with_form
 from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply
 
@@ -26,7 +26,7 @@ class DigestPages(Struct, frozen=True):
         """List the pages."""
         return [
             Page("GET", "/digest", self.show, costs.FREE),
-            Page("POST", "/digest", self.change, costs.FREE, EDITORS),
+            *with_form(self.show, Page("POST", "/digest", self.change, costs.FREE, EDITORS)),
         ]
 
     async def show(self, visit: Visit, failure: ExpectedFailure | None = None) -> Reply:
@@ -39,7 +39,7 @@ class DigestPages(Struct, frozen=True):
             "quiet": str(settings.quiet or ""),
         }
         if failure is not None:
-            form = {name: visit.form.text(name) or "" for name in FIELDS}
+            form = visit.entered(FIELDS)
         return self._renderer.page(
             visit,
             "digest.html",
@@ -51,14 +51,11 @@ class DigestPages(Struct, frozen=True):
 
     async def change(self, visit: Visit) -> Reply:
         """POST /digest: every, to, quiet."""
-        every, to, quiet = ((visit.form.text(name) or "").strip() for name in FIELDS)
-        try:
-            settings = make_settings(
-                EVERY.parse("every", every or NEVER),
-                tuple(to.replace(",", " ").split()),
-                parse_quiet_time(quiet) if quiet else None,
-            )
-            await self._digest.change(visit.account.id, settings)
-        except ExpectedFailure as failure:
-            return await self.show(visit, failure)
+        every, to, quiet = visit.entered(FIELDS).values()
+        settings = make_settings(
+            EVERY.parse("every", every or NEVER),
+            tuple(to.replace(",", " ").split()),
+            parse_quiet_time(quiet) if quiet else None,
+        )
+        await self._digest.change(visit.account.id, settings)
         return redirect(visit, "/digest", done="digest-saved")

@@ -21,7 +21,7 @@ from mailcheck.operations.domains.watches.manage_heartbeats import (
 )
 from mailcheck.web.dashboard.domains.view import ALERT_LEVELS
 from mailcheck.web.dashboard.rendering import Renderer, format_count, redirect
-from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.dashboard.visits import Page, Visit, with_form
 from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply
 
@@ -43,7 +43,15 @@ SHOWN_BEATS = 50
 FIELDS = ("at", "zone", "days", "every", "grace", "slow", "signed_by", "quiet", "alert_to")
 """Fields of the form of settings."""
 
-EMPTY_FORM = {**dict.fromkeys(FIELDS, ""), "grace": "30", "slow": "10", "zone": "UTC"}
+NEW_FIELDS = ("name", *FIELDS)
+NEW_FORM = {
+    **dict.fromkeys(NEW_FIELDS, ""),
+    "at": "06:00",
+    "grace": "30",
+    "slow": "10",
+    "zone": "UTC",
+}
+"""Fields of the form for a new heartbeat, and their first values."""
 
 
 class Square(Struct, frozen=True):
@@ -92,20 +100,15 @@ class HeartbeatPages(Struct, frozen=True):
         one = "/heartbeats/<heartbeat_name>"
         return [
             Page("GET", "/heartbeats", self.all, costs.FREE),
-            Page("POST", "/heartbeats", self.create, costs.WATCH),
+            *with_form(self.all, Page("POST", "/heartbeats", self.create, costs.WATCH)),
             Page("GET", one, self.show, costs.FREE),
-            Page("POST", f"{one}/settings", self.save, costs.WATCH),
+            *with_form(self.show, Page("POST", f"{one}/settings", self.save, costs.WATCH)),
             Page("POST", f"{one}/pause", self.pause, costs.WATCH),
             Page("POST", f"{one}/delete", self.delete, costs.FREE),
             Page("POST", f"{one}/alerts/<alert_id>/acknowledge", self.acknowledge, costs.FREE),
         ]
 
-    async def all(
-        self,
-        visit: Visit,
-        form: Mapping[str, str] | None = None,
-        failure: ExpectedFailure | None = None,
-    ) -> Reply:
+    async def all(self, visit: Visit, failure: ExpectedFailure | None = None) -> Reply:
         """GET /heartbeats: all of them, and the form for a new one."""
         found = await self._heartbeats.all(visit.account.id)
         return self._renderer.page(
@@ -117,27 +120,18 @@ class HeartbeatPages(Struct, frozen=True):
                 for heartbeat in found
             ],
             states=STATE_LEVELS,
-            form=form or {**EMPTY_FORM, "name": "", "at": "06:00"},
+            form=visit.entered(NEW_FIELDS) if failure else NEW_FORM,
             day_names=DAY_NAMES,
         )
 
     async def create(self, visit: Visit) -> Reply:
         """POST /heartbeats: name, and the fields of the settings."""
-        form = {name: (visit.form.text(name) or "").strip() for name in ("name", *FIELDS)}
-        account_id = visit.account.id
-        try:
-            settings = _read_choice(form).changed(WatchSettings())
-            saved = await self._heartbeats.create(account_id, form["name"], settings)
-        except ExpectedFailure as failure:
-            return await self.all(visit, form, failure)
+        form = visit.entered(NEW_FIELDS)
+        settings = _read_choice(form).changed(WatchSettings())
+        saved = await self._heartbeats.create(visit.account.id, form["name"], settings)
         return self._saved(visit, saved, "heartbeat-made")
 
-    async def show(
-        self,
-        visit: Visit,
-        form: Mapping[str, str] | None = None,
-        failure: ExpectedFailure | None = None,
-    ) -> Reply:
+    async def show(self, visit: Visit, failure: ExpectedFailure | None = None) -> Reply:
         """GET /heartbeats/{name}: days, alerts, mails and settings."""
         shown = await self._heartbeats.show(visit.account.id, visit.path["heartbeat_name"])
         return self._renderer.page(
@@ -153,19 +147,14 @@ class HeartbeatPages(Struct, frozen=True):
             verdicts=VERDICT_LEVELS,
             levels=ALERT_LEVELS,
             most=SHOWN_BEATS,
-            form=form or _form_of(shown.heartbeat),
+            form=visit.entered(FIELDS) if failure else _form_of(shown.heartbeat),
             day_names=DAY_NAMES,
         )
 
     async def save(self, visit: Visit) -> Reply:
         """POST /heartbeats/{name}/settings. The secrets of new webhooks are shown."""
-        form = {name: (visit.form.text(name) or "").strip() for name in FIELDS}
-        account_id, name = visit.account.id, visit.path["heartbeat_name"]
-        try:
-            choice = _read_choice(form)
-            saved = await self._heartbeats.change(account_id, name, choice.changed)
-        except InvalidParameter as failure:
-            return await self.show(visit, form, failure)
+        choice, name = _read_choice(visit.entered(FIELDS)), visit.path["heartbeat_name"]
+        saved = await self._heartbeats.change(visit.account.id, name, choice.changed)
         return self._saved(visit, saved, "watch-saved")
 
     async def pause(self, visit: Visit) -> Reply:

@@ -29,7 +29,7 @@ from mailcheck.operations.semaphores import CheckSlots
 from mailcheck.web.dashboard.domains.frame import HISTORY, DomainFrame, path_of
 from mailcheck.web.dashboard.domains.view import ALERT_LEVELS
 from mailcheck.web.dashboard.rendering import Renderer, redirect, write_moment
-from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.dashboard.visits import Page, Visit, with_form
 from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply, download_reply, json_reply
 
@@ -150,18 +150,13 @@ class HistoryPages(Struct, frozen=True):
             Page("GET", f"{one}/history", self.show, costs.FREE),
             Page("GET", f"{one}/history.csv", self.table, costs.FREE),
             Page("GET", f"{one}/history.json", self.document, costs.FREE),
-            Page("POST", f"{one}/settings", self.save, costs.WATCH),
+            *with_form(self.show, Page("POST", f"{one}/settings", self.save, costs.WATCH)),
             Page("POST", f"{one}/run", self.run, costs.WATCH),
             Page("POST", f"{one}/delete", self.delete, costs.FREE),
             Page("POST", f"{one}/alerts/<alert_id>/acknowledge", self.acknowledge, costs.FREE),
         ]
 
-    async def show(
-        self,
-        visit: Visit,
-        form: Mapping[str, str] | None = None,
-        failure: ExpectedFailure | None = None,
-    ) -> Reply:
+    async def show(self, visit: Visit, failure: ExpectedFailure | None = None) -> Reply:
         """GET /domains/{domain}/history?days=: alerts, changes and settings."""
         days = visit.query.value("days", INTEGER, DEFAULT_DAYS, 1, MAX_DAYS)
         account_id, target = visit.account.id, self._frame.target(visit)
@@ -173,7 +168,7 @@ class HistoryPages(Struct, frozen=True):
             "days": days,
             "spans": SPANS,
             "levels": ALERT_LEVELS,
-            "form": form or _form_of(watch, visit),
+            "form": visit.entered(FIELDS) if failure else _form_of(watch, visit),
             "shortest": SHORTEST_INTERVAL // MINUTE,
             "longest": LONGEST_INTERVAL // MINUTE,
         }
@@ -211,12 +206,8 @@ class HistoryPages(Struct, frozen=True):
         The secrets of new webhooks are shown.
         """
         target = self._frame.target(visit)
-        form = {name: (visit.form.text(name) or "").strip() for name in FIELDS}
-        try:
-            settings = _read_settings(form)
-            saved = await self._watches.save(visit.account.id, target.name, settings)
-        except ExpectedFailure as failure:
-            return await self.show(visit, form, failure)
+        settings = _read_settings(visit.entered(FIELDS))
+        saved = await self._watches.save(visit.account.id, target.name, settings)
         place = path_of(target.name, HISTORY)
         signing = [receiver for receiver in saved.new_receivers if receiver.is_signed]
         if not signing:

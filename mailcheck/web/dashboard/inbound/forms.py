@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mailcheck.api.requests.parsing import Query
-from mailcheck.core.errors import ExpectedFailure, InvalidParameter
+from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.inbound import (
     InboundFault,
     InboundFormat,
@@ -44,7 +44,7 @@ FAULT_TEXTS: Mapping[InboundFault, str] = {
 
 
 class RouteForm(Struct, frozen=True, kw_only=True):
-    """The values of the form for a route, and the failure of its submission."""
+    """The values of the form for a route."""
 
     to: str = ""
     format: str = InboundFormat.MAILCHECK.value
@@ -54,7 +54,6 @@ class RouteForm(Struct, frozen=True, kw_only=True):
     password: str = ""
     speed: str = str(DEFAULT_SPEED)
     fault: str = ""
-    failure: ExpectedFailure | None = None
 
     @property
     def settings(self) -> RouteSettings:
@@ -93,6 +92,11 @@ def read_route_form(form: Query) -> RouteForm:
     return RouteForm(**given)
 
 
+def read_changes(form: Query, route: InboundRoute) -> RouteForm:
+    """Read the form that changes a route, whose format stays as it is."""
+    return replace(read_route_form(form), format=route.format)
+
+
 def form_of(route: InboundRoute) -> RouteForm:
     """Return the form with the settings of a route, without its secrets."""
     return RouteForm(
@@ -120,7 +124,7 @@ def _read_speed(text: str) -> int:
 
 
 class MailForm(Struct, frozen=True, kw_only=True):
-    """The values of the form for a mail, and the failure of its submission."""
+    """The values of the form for a mail."""
 
     route_id: str = ""
     author: str = ""
@@ -136,7 +140,6 @@ class MailForm(Struct, frozen=True, kw_only=True):
     dmarc: str = InboundVerdict.PASS.value
     spam: str = ""
     fault: str = ""
-    failure: ExpectedFailure | None = None
 
     @property
     def verdicts(self) -> Verdicts:
@@ -169,7 +172,7 @@ def read_mail_form(form: Query) -> MailForm:
     given: dict[str, Any] = {
         name: (_text(form, name) or "").strip()
         for name in MailForm.__struct_fields__
-        if name not in ("text", "failure") and form.parameters.get(name)
+        if name != "text" and form.parameters.get(name)
     }
     return MailForm(**given, text=_text(form, "text", LONGEST_TEXT) or "")
 

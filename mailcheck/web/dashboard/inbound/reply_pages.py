@@ -1,7 +1,6 @@
 """The page of a message for answers: replies, ready-made mails, and sending it again."""
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from mailcheck.core.errors import ExpectedFailure, InboundRouteNotFound
 from mailcheck.core.identifiers import MessageId
@@ -20,7 +19,7 @@ from mailcheck.web.dashboard.inbound.forms import (
 )
 from mailcheck.web.dashboard.inbound.route_pages import read_ready, redirect_to_mail
 from mailcheck.web.dashboard.rendering import Renderer
-from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.dashboard.visits import Page, Visit, with_form
 from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply
 
@@ -38,22 +37,26 @@ class ReplyPages(Struct, frozen=True):
         """List the pages."""
         return [
             Page("GET", f"{BASE}/reply", self.show, costs.MESSAGE),
-            Page("POST", f"{BASE}/reply", self.reply, costs.INBOUND_MAIL, takes_files=True),
+            *with_form(
+                self.show,
+                Page("POST", f"{BASE}/reply", self.reply, costs.INBOUND_MAIL, takes_files=True),
+            ),
             Page("POST", f"{BASE}/ready", self.send_ready, costs.INBOUND_MAIL),
             Page("POST", f"{BASE}/again", self.send_again, costs.INBOUND_MAIL),
         ]
 
-    async def show(self, visit: Visit, form: MailForm | None = None) -> Reply:
+    async def show(self, visit: Visit, failure: ExpectedFailure | None = None) -> Reply:
         """GET /inbox/messages/{id}/reply. A failure of the form is shown on the same page."""
         message = await self._load(visit)
         summary = message.summary
         routes = await self._inbound.routes.of_account(visit.account.id)
-        if form is None:
-            form = MailForm(subject=reply_subject(summary.header.subject))
+        form = MailForm(subject=reply_subject(summary.header.subject))
+        if failure is not None:
+            form = read_mail_form(visit.form)
         return self._renderer.page(
             visit,
             "inbound_reply.html",
-            error=form.failure,
+            error=failure,
             form=form,
             routes=routes,
             summary=summary,
@@ -68,23 +71,20 @@ class ReplyPages(Struct, frozen=True):
     async def reply(self, visit: Visit) -> Reply:
         """POST /inbox/messages/{id}/reply: route_id and the fields of the answer, with files."""
         message_id, form = (await self._load(visit)).summary.id, read_mail_form(visit.form)
-        try:
-            program, place = form.quoting
-            letter = Letter(
-                author=form.author,
-                to=split_addresses(form.to),
-                subject=form.subject,
-                text=form.text,
-                files=read_files(visit),
-                message_id=message_id,
-                program=program,
-                place=place,
-                verdicts=form.verdicts,
-                fault=form.fault or None,
-            )
-            return await self._send(visit, form.route_id, letter)
-        except ExpectedFailure as failure:
-            return await self.show(visit, replace(form, failure=failure))
+        program, place = form.quoting
+        letter = Letter(
+            author=form.author,
+            to=split_addresses(form.to),
+            subject=form.subject,
+            text=form.text,
+            files=read_files(visit),
+            message_id=message_id,
+            program=program,
+            place=place,
+            verdicts=form.verdicts,
+            fault=form.fault or None,
+        )
+        return await self._send(visit, form.route_id, letter)
 
     async def send_ready(self, visit: Visit) -> Reply:
         """POST /inbox/messages/{id}/ready: route_id, ready."""

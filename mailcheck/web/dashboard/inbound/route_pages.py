@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.inbound import (
@@ -28,6 +27,7 @@ from mailcheck.web.dashboard.inbound.forms import (
     MailForm,
     RouteForm,
     form_of,
+    read_changes,
     read_files,
     read_format,
     read_mail_form,
@@ -35,7 +35,7 @@ from mailcheck.web.dashboard.inbound.forms import (
     split_addresses,
 )
 from mailcheck.web.dashboard.rendering import Renderer, redirect
-from mailcheck.web.dashboard.visits import CONFIRMED_EDITORS, Page, Visit
+from mailcheck.web.dashboard.visits import CONFIRMED_EDITORS, Page, Visit, with_form
 from mailcheck.web.site import costs
 from mailcheck.web.site.replies import Reply
 
@@ -92,18 +92,25 @@ class RoutePages(Struct, frozen=True):
         one = f"{ROUTES_PATH}/<route_id>"
         return [
             Page("GET", LIST_PATH, self.show, costs.FREE),
-            Page("POST", LIST_PATH, self.create, costs.ROUTE, CONFIRMED_EDITORS),
+            *with_form(
+                self.show, Page("POST", LIST_PATH, self.create, costs.ROUTE, CONFIRMED_EDITORS)
+            ),
             Page("GET", one, self.route, costs.FREE),
-            Page("POST", one, self.change, costs.AUDITED, CONFIRMED_EDITORS),
+            *with_form(
+                self.route, Page("POST", one, self.change, costs.AUDITED, CONFIRMED_EDITORS)
+            ),
             Page("POST", f"{one}/delete", self.delete, costs.AUDITED),
             Page("POST", f"{one}/ready", self.send_ready, costs.INBOUND_MAIL),
             Page("GET", f"{one}/write", self.write_form, costs.FREE),
-            Page("POST", f"{one}/write", self.write, costs.INBOUND_MAIL, takes_files=True),
+            *with_form(
+                self.write_form,
+                Page("POST", f"{one}/write", self.write, costs.INBOUND_MAIL, takes_files=True),
+            ),
             Page("GET", f"{one}/mails/<mail_id>", self.mail, costs.FREE),
             Page("POST", f"{one}/mails/<mail_id>/again", self.send_again, costs.INBOUND_MAIL),
         ]
 
-    async def show(self, visit: Visit, form: RouteForm | None = None) -> Reply:
+    async def show(self, visit: Visit, failure: ExpectedFailure | None = None) -> Reply:
         """GET /inbound. A failure of the form is shown on the same page."""
         account_id = visit.account.id
         routes = await self._inbound.routes.of_account(account_id)
@@ -114,8 +121,10 @@ class RoutePages(Struct, frozen=True):
         return self._page(
             visit,
             "inbound.html",
-            error=None if form is None else form.failure,
-            form=form or RouteForm(to=f"support@{self._domain}"),
+            error=failure,
+            form=(
+                read_route_form(visit.form) if failure else RouteForm(to=f"support@{self._domain}")
+            ),
             routes=routes,
             last=last,
         )
@@ -123,24 +132,19 @@ class RoutePages(Struct, frozen=True):
     async def create(self, visit: Visit) -> Reply:
         """POST /inbound: to, format, url and further settings. The response shows the secret."""
         form = read_route_form(visit.form)
-        try:
-            kind = read_format(form.format)
-            route = await self._inbound.routes.create(
-                visit.account.id, kind, form.settings, visit.actor
-            )
-        except ExpectedFailure as failure:
-            return await self.show(visit, replace(form, failure=failure))
+        kind, account_id = read_format(form.format), visit.account.id
+        route = await self._inbound.routes.create(account_id, kind, form.settings, visit.actor)
         return self._shown_once(visit, route)
 
-    async def route(self, visit: Visit, form: RouteForm | None = None) -> Reply:
+    async def route(self, visit: Visit, failure: ExpectedFailure | None = None) -> Reply:
         """GET /inbound/routes/{id}: its mails, and what can be sent to the application."""
         route = await self._route(visit)
         wanted = InboundFilter(route_id=route.id)
         return self._page(
             visit,
             "inbound_route.html",
-            error=None if form is None else form.failure,
-            form=form or form_of(route),
+            error=failure,
+            form=read_changes(visit.form, route) if failure else form_of(route),
             route=route,
             key=self._find_key(route),
             deliveries=await self._inbound.read.deliveries(route.account_id, wanted, SHOWN_MAILS),
@@ -149,12 +153,9 @@ class RoutePages(Struct, frozen=True):
 
     async def change(self, visit: Visit) -> Reply:
         """POST /inbound/routes/{id}: the settings. Empty secrets stay as they are."""
-        route, form = await self._route(visit), read_route_form(visit.form)
-        form = replace(form, format=route.format)
-        try:
-            await self._inbound.routes.change(route.account_id, route.id, form.changes, visit.actor)
-        except ExpectedFailure as failure:
-            return await self.route(visit, replace(form, failure=failure))
+        route = await self._route(visit)
+        changes = read_changes(visit.form, route).changes
+        await self._inbound.routes.change(route.account_id, route.id, changes, visit.actor)
         return redirect(visit, f"{ROUTES_PATH}/{route.id}", done="route-changed")
 
     async def delete(self, visit: Visit) -> Reply:
@@ -167,18 +168,19 @@ class RoutePages(Struct, frozen=True):
         name = read_ready(visit)
         return await self._send(visit, Letter(ready=name))
 
-    async def write_form(self, visit: Visit, form: MailForm | None = None) -> Reply:
+    async def write_form(self, visit: Visit, failure: ExpectedFailure | None = None) -> Reply:
         """GET /inbound/routes/{id}/write?from=&to=: the form for a mail to the application."""
         route = await self._route(visit)
-        if form is None:
-            form = MailForm(
-                author=visit.query.text("from") or AUTHOR,
-                to=visit.query.text("to") or default_recipient(route.to),
-            )
+        form = MailForm(
+            author=visit.query.text("from") or AUTHOR,
+            to=visit.query.text("to") or default_recipient(route.to),
+        )
+        if failure is not None:
+            form = read_mail_form(visit.form)
         return self._page(
             visit,
             "inbound_write.html",
-            error=form.failure,
+            error=failure,
             form=form,
             route=route,
             verdicts=[verdict.value for verdict in InboundVerdict],
@@ -187,21 +189,18 @@ class RoutePages(Struct, frozen=True):
     async def write(self, visit: Visit) -> Reply:
         """POST /inbound/routes/{id}/write: the fields of a mail, with files."""
         form = read_mail_form(visit.form)
-        try:
-            letter = Letter(
-                author=form.author,
-                to=split_addresses(form.to),
-                cc=split_addresses(form.cc),
-                bcc=split_addresses(form.bcc),
-                subject=form.subject,
-                text=form.text,
-                files=read_files(visit),
-                verdicts=form.verdicts,
-                fault=form.fault or None,
-            )
-            return await self._send(visit, letter)
-        except ExpectedFailure as failure:
-            return await self.write_form(visit, replace(form, failure=failure))
+        letter = Letter(
+            author=form.author,
+            to=split_addresses(form.to),
+            cc=split_addresses(form.cc),
+            bcc=split_addresses(form.bcc),
+            subject=form.subject,
+            text=form.text,
+            files=read_files(visit),
+            verdicts=form.verdicts,
+            fault=form.fault or None,
+        )
+        return await self._send(visit, letter)
 
     async def mail(self, visit: Visit) -> Reply:
         """GET /inbound/routes/{id}/mails/{mail_id}: all attempts with headers and answers."""
