@@ -661,7 +661,7 @@ def _write_provider(name: str, parts: Sequence[Provider]) -> Iterator[str]:
         ("Route", "Proven by"), [(code(one), _proof(found, one, Like.SAME)) for one in routes]
     )
     for one in parts:
-        named = [(text, *one.statuses[kind]) for kind, text in MEANINGS.items()]
+        named = [(text, *one.status_of(kind)) for kind, text in MEANINGS.items()]
         errors = [(what, str(status), code(written)) for what, status, written in named]
         yield table(("Error", "Status", "Code"), errors)
 

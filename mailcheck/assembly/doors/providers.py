@@ -7,7 +7,7 @@ from mailcheck.assembly.doors.access import build_access, client_addresses, post
 from mailcheck.operations.inbox.submit_mail import SubmitMail
 from mailcheck.web.providers.catalogue import PROVIDERS
 from mailcheck.web.providers.conversion import Conversion
-from mailcheck.web.providers.doors import Providers
+from mailcheck.web.providers.doors import Providers, Repeats
 from mailcheck.web.site.access_control import AccessControl
 from mailcheck.web.site.application import Application
 from mailcheck.web.site.requests import ClientAddresses
@@ -26,13 +26,13 @@ def build_providers(
         config.smtp.max_message_size,
     )
     providers = Providers(
-        PROVIDERS,
-        base,
-        access,
-        submit,
-        daemon.inbox.read,
+        providers=PROVIDERS,
+        base=base,
+        access=access,
+        submit=submit,
+        read=daemon.inbox.read,
         conversion=Conversion(runtime.workers.requests),
-        memory=runtime.persistent_state.memory,
+        repeats=Repeats(runtime.persistent_state.memory),
         domain=config.inbox.domain,
         random_bytes=runtime.clocks.random_bytes,
         received=daemon.inbound.fetch,

@@ -17,9 +17,8 @@ from mailcheck.core.errors import (
     NotPermitted,
     RecipientUnknown,
     RequestRepeated,
-    RequestRunning,
 )
-from mailcheck.core.inbound import InboundFormat, InboundRoute
+from mailcheck.core.inbound import InboundFormat
 from mailcheck.core.instants import format_instant
 from mailcheck.core.webhooks import EventKind
 from mailcheck.operations.write_mail import (
@@ -51,22 +50,20 @@ from mailcheck.web.providers.provider import (
     Fetched,
     FetchRoute,
     FieldMissing,
-    KeyMissing,
     Mails,
     Posting,
     Provider,
-    Response,
     Sending,
     SendRoute,
     Submission,
     Support,
-    WrongSignature,
+    has_format,
     header_key,
-    json_response,
 )
 from mailcheck.web.providers.received_files import file_response
 from mailcheck.web.site.failures import Crash, PathUnknown, WrongMethod
 from mailcheck.web.site.likeness import Like
+from mailcheck.web.site.replies import Reply, json_reply
 
 MAX_PEOPLE = 99
 
@@ -205,11 +202,11 @@ def _file_of(attachment: Attachment) -> File:
     return file_of_url(attachment.name or "attachment", attachment.url)
 
 
-def answer(sent: Submission) -> Response:
+def answer(sent: Submission) -> Reply:
     """Return the Message-ID of the mail, or of each version."""
     ids = [f"<{outcome.shown['message_id']}>" for outcome in sent.outcomes]
     is_batch = b'"messageVersions"' in sent.posting.body
-    return json_response({"messageIds": ids} if is_batch else {"messageId": ids[0]}, 201)
+    return json_reply({"messageIds": ids} if is_batch else {"messageId": ids[0]}, 201)
 
 
 _EVENTS = {
@@ -236,7 +233,7 @@ def write_event(event: Event) -> object:
     return {**facts, **_EVENTS[event.kind]}
 
 
-def tell_account(posting: Posting) -> Response:
+def tell_account(posting: Posting) -> Reply:
     """Return the facts of the account."""
     facts: dict[str, object] = {
         "organization_id": "mailcheck",
@@ -252,19 +249,14 @@ def tell_account(posting: Posting) -> Response:
             "data": {"userName": "", "relay": posting.domain, "port": 587},
         },
     }
-    return json_response(facts)
+    return json_reply(facts)
 
 
-def list_senders(posting: Posting) -> Response:
+def list_senders(posting: Posting) -> Reply:
     """Return a sender at the domain of this server. Mail from any address is sent."""
     address = f"postmaster@{posting.domain}"
     sender = {"id": 1, "name": "mailcheck", "email": address, "active": True, "ips": []}
-    return json_response({"senders": [sender]})
-
-
-def has_received(route: InboundRoute, _: Posting) -> bool:
-    """Return whether the mails of a route are behind this API."""
-    return route.format is InboundFormat.BREVO
+    return json_reply({"senders": [sender]})
 
 
 def find_received(posting: Posting) -> tuple[str, str]:
@@ -276,16 +268,16 @@ def find_received(posting: Posting) -> tuple[str, str]:
     return identifier, identifier
 
 
-def show_file(fetched: Fetched) -> Response:
+def show_file(fetched: Fetched) -> Reply:
     """Return the bytes of a file.
 
-    :raises PathUnknown: the mail has_received no such file.
+    :raises PathUnknown: the mail has no such file.
     """
     _, number = _require_token(fetched.posting)
     for file in ReceivedMail(fetched.mail.raw_message).files:
         if file.number == number:
             return file_response(file)
-    raise PathUnknown("the mail has_received no such attachment")
+    raise PathUnknown("the mail has no such attachment")
 
 
 def _require_token(posting: Posting) -> tuple[str, int]:
@@ -295,13 +287,15 @@ def _require_token(posting: Posting) -> tuple[str, int]:
         raise PathUnknown("the token is not one of a file") from None
 
 
-RECEIVING = (FetchRoute("/v3/inbound/attachments/<token>", has_received, find_received, show_file),)
+_HAS = partial(has_format, InboundFormat.BREVO)
+
+RECEIVING = (FetchRoute("/v3/inbound/attachments/<token>", _HAS, show_file, find_received),)
 """The routes of Brevo's API for received mail."""
 
 
-def write_error(status: int, code: str, message: str) -> Response:
+def write_error(status: int, code: str, message: str) -> Reply:
     """Return an error of Brevo."""
-    return json_response({"code": code, "message": message}, status)
+    return json_reply({"code": code, "message": message}, status)
 
 
 BREVO = Provider(
@@ -314,9 +308,7 @@ BREVO = Provider(
         *RECEIVING,
     ),
     statuses={
-        KeyMissing: (401, "unauthorized"),
         InvalidCredentials: (401, "unauthorized"),
-        WrongSignature: (401, "unauthorized"),
         NotPermitted: (403, "permission_denied"),
         BadBody: (400, "bad_request"),
         FieldMissing: (400, "missing_parameter"),
@@ -328,7 +320,6 @@ BREVO = Provider(
         InboxFull: (402, "not_enough_credits"),
         RecipientUnknown: (400, "invalid_parameter"),
         RequestRepeated: (409, "duplicate_request"),
-        RequestRunning: (409, "duplicate_request"),
         ExpectedFailure: (503, "service_unavailable"),
         Crash: (500, "internal_error"),
     },

@@ -13,7 +13,8 @@ from mailcheck.core.messages import Posted, SubmittedMail
 from mailcheck.operations.write_mail import OutgoingMail, RawMail, write_mail
 from mailcheck.ports.workers import Worker
 from mailcheck.web.providers.posted import describe_request
-from mailcheck.web.providers.provider import Outcome, Posting, Read, Response, Verify
+from mailcheck.web.providers.provider import Outcome, Posting, Read, Verify
+from mailcheck.web.site.replies import Reply
 
 Result = TypeVar("Result")
 
@@ -50,7 +51,7 @@ class Prepared(Struct, frozen=True):
 
 def prepare(
     provider: str, secret: str, verify: Verify | None, read: Read, posting: Posting, stamp: Stamp
-) -> list[Prepared | Outcome] | Response:
+) -> list[Prepared | Outcome] | Reply:
     """Return the mails of a request, or the answer to a question.
 
     A mail that is rejected separately, or is not stored, has an `Outcome`.
@@ -62,7 +63,7 @@ def prepare(
     if verify is not None:
         verify(posting, secret)
     asked = read(posting)
-    if isinstance(asked, Response):
+    if isinstance(asked, Reply):
         return asked
     found: list[Prepared | Outcome] = []
     size = RequestSize()
@@ -87,8 +88,8 @@ def prepare(
 
 
 def answer_question(
-    secret: str, verify: Verify | None, answer: Callable[[Posting], Response], posting: Posting
-) -> Response:
+    secret: str, verify: Verify | None, answer: Callable[[Posting], Reply], posting: Posting
+) -> Reply:
     """Return the answer to a question about the account.
 
     :raises WrongSignature: the request is not signed with the key.

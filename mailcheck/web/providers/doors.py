@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TypeVar
-from urllib.parse import parse_qsl
 
 import msgspec
 from msgspec import Struct
@@ -12,7 +11,6 @@ from msgspec import Struct
 from mailcheck.core.errors import (
     ExpectedFailure,
     InboundMailNotFound,
-    InvalidParameter,
     RequestRepeated,
     RequestRunning,
 )
@@ -43,7 +41,6 @@ from mailcheck.web.providers.provider import (
     Outcome,
     Posting,
     Provider,
-    Response,
     Route,
     SendRoute,
     ShowRoute,
@@ -78,15 +75,12 @@ SEED_BYTES = 16
 
 Shown = TypeVar("Shown")
 
-USUAL_LIMIT, MAX_LIMIT = 20, 100
-"""Number of mails of a page, by default and at most."""
-
 
 class StoredAnswer(Struct, frozen=True):
     """The answer to a request, stored for its idempotency key."""
 
     request: str
-    response: Response
+    response: Reply
 
 
 class Repeats:
@@ -100,8 +94,8 @@ class Repeats:
         self,
         name: tuple[AccountId, str, str],
         posting: Posting,
-        send: Callable[[], Awaitable[Response]],
-    ) -> Response:
+        send: Callable[[], Awaitable[Reply]],
+    ) -> Reply:
         """Send, or return the stored answer if the key was used for an equal request.
 
         :param name: the account, the path, and the idempotency key.
@@ -137,40 +131,27 @@ class Repeats:
             await self._memory.release(lock)
 
 
-class Providers:
-    """Answers requests as the providers do, and stores their mails."""
+class Providers(Struct, frozen=True, eq=False):
+    """Answers requests as the providers do, and stores their mails.
 
-    def __init__(
-        self,
-        providers: Sequence[Provider],
-        base: str,
-        access: AccessControl,
-        submit: SubmitMail,
-        read: ReadInbox,
-        conversion: Conversion,
-        memory: Memory,
-        domain: str,
-        random_bytes: RandomBytes,
-        received: FetchInbound,
-        confirm: Confirm,
-        url: str,
-    ) -> None:
-        """``base`` is the path before the names of providers. If it is empty, so are the names.
+    :param base: the path before the names of providers. If it is empty, so are the names.
+    :param domain: the mail domain of this server.
+    :param confirm: confirms an inbound route.
+    :param url: the public URL with that path.
+    """
 
-        ``url`` is the public URL with that path. ``confirm`` confirms an inbound route.
-        """
-        self._received = received
-        self._confirm = confirm
-        self._url = url
-        self._access = access
-        self._submit = submit
-        self._read = read
-        self._conversion = conversion
-        self._repeats = Repeats(memory)
-        self._domain = domain
-        self._random_bytes = random_bytes
-        self._base = base
-        self._all = providers
+    providers: Sequence[Provider]
+    base: str
+    access: AccessControl
+    submit: SubmitMail
+    read: ReadInbox
+    conversion: Conversion
+    repeats: Repeats
+    domain: str
+    random_bytes: RandomBytes
+    received: FetchInbound
+    confirm: Confirm
+    url: str
 
     def doors(self) -> Sequence[OpenDoor]:
         """Return a door for paths of no provider, and one for each provider.
@@ -180,31 +161,31 @@ class Providers:
         return [
             OpenDoor(self._no_provider(), admit_anyone),
             *(
-                OpenDoor(self._door(provider), _admission(self._access, provider))
-                for provider in self._all
+                OpenDoor(self._door(provider), _admission(self.access, provider))
+                for provider in self.providers
             ),
             # Their URLs begin with the public one, so they have no other listener.
-            *(self._doors_without_keys() if self._base else ()),
+            *(self._doors_without_keys() if self.base else ()),
         ]
 
     def _doors_without_keys(self) -> Sequence[OpenDoor]:
-        subscriptions = Subscriptions(self._received, self._confirm, self._conversion, self._base)
-        files = ReceivedFiles(self._received, self._base)
+        subscriptions = Subscriptions(self.received, self.confirm, self.conversion, self.base)
+        files = ReceivedFiles(self.received, self.base)
         return [files.door(), subscriptions.door()]
 
     def _no_provider(self) -> Door:
-        known = ", ".join(dict.fromkeys(provider.name for provider in self._all))
+        known = ", ".join(dict.fromkeys(provider.name for provider in self.providers))
 
         def write_error(problem: Problem) -> Reply:
             what = "it is not an API of a provider"
             return error_reply(problem.status, f"{problem.sentence}: {what}; there are {known}")
 
-        return Door("", "", self._base, (), read_nothing, write_error=write_error)
+        return Door("", "", self.base, (), read_nothing, write_error=write_error)
 
     def _door(self, provider: Provider) -> Door:
-        base = f"{self._base}/{provider.name}" if self._base else ""
+        base = f"{self.base}/{provider.name}" if self.base else ""
         routes = [
-            self._route(provider, route) for route in provider.routes if self._base or route.path
+            self._route(provider, route) for route in provider.routes if self.base or route.path
         ]
         return Door(
             provider.name, provider.title, base, routes, read_nothing, write_error=provider.respond
@@ -235,7 +216,7 @@ class Providers:
     async def _ask(self, provider: Provider, route: AskRoute, call: Call[None]) -> Reply:
         secret, posting = provider.read_key(call.headers), self._posting_of(call)
         answer = partial(answer_question, secret, provider.verify, route.answer, posting)
-        return _reply(await self._conversion.run(answer, call.caller.account_id))
+        return await self.conversion.run(answer, call.caller.account_id)
 
     async def _post(self, provider: Provider, route: SendRoute, call: Call[None]) -> Reply:
         posting = self._posting_of(call)
@@ -243,66 +224,60 @@ class Providers:
         send = partial(self._send, call, secret, provider, route, posting)
         key = posting.headers.get(route.idempotency, "")[:MAX_IDEMPOTENCY_KEY]
         if not key:
-            return _reply(await send())
+            return await send()
         name = (call.caller.account_id, f"{provider.name}{route.path}", key)
-        return _reply(await self._repeats.once(name, posting, send))
+        return await self.repeats.once(name, posting, send)
 
     def _posting_of(self, call: Call[None]) -> Posting:
         method = call.http.method.decode("ascii", "replace")
         uri = call.http.uri.decode("utf-8", "replace")
-        return Posting(method, uri, call.headers, call.body, call.path, domain=self._domain)
+        return Posting(method, uri, call.headers, call.body, call.path, domain=self.domain)
 
     async def _show(self, route: ShowRoute, call: Call[None]) -> Reply:
-        return _reply(route.show(await self._read.delivered(call.caller, call.path["id"])))
+        return route.show(await self.read.delivered(call.caller, call.path["id"]))
 
     async def _list(self, provider: Provider, route: ListRoute, call: Call[None]) -> Reply:
-        query = dict(parse_qsl(call.http.uri.decode("utf-8", "replace").partition("?")[2]))
-        limit = query.get("limit", str(USUAL_LIMIT))
-        if not limit.isascii() or not limit.isdigit() or not 1 <= int(limit[:9]) <= MAX_LIMIT:
-            problem = f"`limit` must be an integer from 1 to {MAX_LIMIT}; got {limit[:100]!r}"
-            raise InvalidParameter("limit", problem)
-        found, has_more = await self._read.mails_via(
-            call.caller, provider.name, int(limit), query.get("after"), query.get("before")
+        page = route.page(self._posting_of(call))
+        found, has_more = await self.read.mails_via(
+            call.caller, provider.name, page.limit, page.after, page.before
         )
-        return _reply(route.show(found, has_more))
+        return route.show(found, has_more)
 
     async def _fetch_one(self, route: FetchRoute, call: Call[None]) -> Reply:
         posting, account_id = self._posting_of(call), call.caller.account_id
         has = partial(_has, route, posting)
-        show = partial(_show, route.show, posting, self._url, call.received_at)
-        return _reply(await self._received.show(account_id, has, route.find(posting), show))
+        show = partial(_show, route.show, posting, self.url, call.received_at)
+        return await self.received.show(account_id, has, route.find(posting), show)
 
     async def _fetch_list(self, route: FetchListRoute, call: Call[None]) -> Reply:
         posting, account_id = self._posting_of(call), call.caller.account_id
         page, has = route.page(posting), partial(_has, route, posting)
-        if not 1 <= page.limit <= MAX_LIMIT:
-            raise InvalidParameter("limit", f"`limit` must be an integer from 1 to {MAX_LIMIT}")
-        ids, has_more = await self._received.ids(
-            account_id, has, page.limit, after=page.after, before=page.before
+        ids, has_more = await self.received.ids(
+            account_id, has, page.limit, after=page.after or "", before=page.before or ""
         )
         shown: list[object] = []
-        show = partial(_show, route.show, posting, self._url, call.received_at)
+        show = partial(_show, route.show, posting, self.url, call.received_at)
         for identifier in ids:
             # One at a time: each mail may be large.
             try:
                 within = (identifier, identifier)
-                shown.append(await self._received.show(account_id, has, within, show))
+                shown.append(await self.received.show(account_id, has, within, show))
             except InboundMailNotFound:
                 continue
-        return _reply(route.answer(shown, has_more))
+        return route.answer(shown, has_more)
 
     async def _send(
         self, call: Call[None], secret: str, provider: Provider, route: SendRoute, posting: Posting
-    ) -> Response:
+    ) -> Reply:
         caller, sent_at = call.caller, call.received_at
-        stamp = Stamp(sent_at, self._random_bytes(SEED_BYTES), self._domain)
+        stamp = Stamp(sent_at, self.random_bytes(SEED_BYTES), self.domain)
         work = partial(prepare, provider.name, secret, provider.verify, route.read, posting, stamp)
-        prepared = await self._conversion.run(work, caller.account_id)
-        if isinstance(prepared, Response):
+        prepared = await self.conversion.run(work, caller.account_id)
+        if isinstance(prepared, Reply):
             return prepared
         session = Session(call.client_ip, "", is_extended=True, account_id=caller.account_id)
         mails = [mail.mail for mail in prepared if isinstance(mail, Prepared)]
-        submit = self._submit.submit_each if route.is_partial else self._submit.submit
+        submit = self.submit.submit_each if route.is_partial else self.submit.submit
         results = iter(await submit(caller, session, mails))
         outcomes = [
             Outcome(_public(next(results)), outcome.shown)
@@ -332,7 +307,3 @@ def _admission(access: AccessControl, provider: Provider) -> application.Admit:
 
 def _public(result: DeliveryId | ExpectedFailure) -> DeliveryId | ExpectedFailure:
     return public_failure(result) if isinstance(result, ExpectedFailure) else result
-
-
-def _reply(response: Response) -> Reply:
-    return Reply(response.status, response.body, response.content_type, response.headers)

@@ -1,12 +1,13 @@
 """The API of Mailgun."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from mailcheck.core.errors import InboxFull, InvalidParameter
-from mailcheck.core.inbound import InboundFormat, InboundRoute
+from mailcheck.core.inbound import InboundFormat
 from mailcheck.core.webhooks import EventKind
 from mailcheck.operations.inbox.webhooks.event_signatures import sign_with_hmac
 from mailcheck.operations.write_mail import (
@@ -52,18 +53,18 @@ from mailcheck.web.providers.provider import (
     Mails,
     Posting,
     Provider,
-    Response,
     Sending,
     SendRoute,
     Submission,
     Support,
-    json_response,
+    has_format,
 )
 from mailcheck.web.providers.received_files import show_part
 from mailcheck.web.site.bodies import decode_json
 from mailcheck.web.site.failures import PathUnknown
 from mailcheck.web.site.forms import Upload
 from mailcheck.web.site.likeness import Like
+from mailcheck.web.site.replies import Reply, json_reply
 from mailcheck.web.site.requests import basic_credentials
 
 MAX_PEOPLE = 1_000
@@ -186,10 +187,10 @@ def _file_of(upload: Upload) -> File:
     return File(upload.filename, upload.content_type, upload.data, content_id, is_inline=is_inline)
 
 
-def answer(sent: Submission) -> Response:
+def answer(sent: Submission) -> Reply:
     """Return the Message-ID of the first mail."""
     message_id = sent.outcomes[0].shown["message_id"]
-    return json_response({"id": f"<{message_id}>", "message": "Queued. Thank you."})
+    return json_reply({"id": f"<{message_id}>", "message": "Queued. Thank you."})
 
 
 def read_key(headers: Mapping[str, str]) -> str:
@@ -245,15 +246,15 @@ def write_event(event: Event) -> object:
     }
 
 
-def list_domains(posting: Posting) -> Response:
+def list_domains(posting: Posting) -> Reply:
     """Return the domain of this server. Mail from any domain is sent."""
-    return json_response({"total_count": 1, "items": [_domain(posting.domain)]})
+    return json_reply({"total_count": 1, "items": [_domain(posting.domain)]})
 
 
-def tell_domain(posting: Posting) -> Response:
+def tell_domain(posting: Posting) -> Reply:
     """Return the facts of any domain, which is verified."""
     domain = _domain(posting.path["domain"])
-    return json_response({"domain": domain, "receiving_dns_records": [], "sending_dns_records": []})
+    return json_reply({"domain": domain, "receiving_dns_records": [], "sending_dns_records": []})
 
 
 def _domain(name: str) -> dict[str, object]:
@@ -276,18 +277,7 @@ def _domain(name: str) -> dict[str, object]:
     }
 
 
-def has_received(route: InboundRoute, _: Posting) -> bool:
-    """Return whether the mails of a route are behind this API."""
-    return route.format is InboundFormat.MAILGUN_STORE
-
-
-def find_received(posting: Posting) -> tuple[str, str]:
-    """Return the id of the mail."""
-    identifier = posting.path["id"]
-    return identifier, identifier
-
-
-def show_stored(fetched: Fetched) -> Response:
+def show_stored(fetched: Fetched) -> Reply:
     """Return a stored mail: its fields, or the whole mail for ``Accept: message/rfc2822``."""
     mail = fetched.mail
     received = ReceivedMail(mail.raw_message)
@@ -296,7 +286,7 @@ def show_stored(fetched: Fetched) -> Response:
     head["recipients"] = ", ".join(mail.recipients)
     if "message/rfc2822" in fetched.posting.headers.get("accept", ""):
         whole = on_top(received.raw_message, *results).decode("utf-8", "replace")
-        return json_response({**head, "body-mime": whole})
+        return json_reply({**head, "body-mime": whole})
     fields = dict(parsed_fields(mail, received))
     texts: dict[str, object] = {
         name: fields[name]
@@ -313,32 +303,34 @@ def show_stored(fetched: Fetched) -> Response:
         "content-id-map": stored_ids(received, url),
         "message-headers": header_pairs(received, results),
     }
-    return json_response(value)
+    return json_reply(value)
 
 
-def show_file(fetched: Fetched) -> Response:
+def show_file(fetched: Fetched) -> Reply:
     """Return the bytes of a file, which are numbered from 0.
 
-    :raises PathUnknown: the mail has_received no such file.
+    :raises PathUnknown: the mail has no such file.
     """
     number = fetched.posting.path["number"]
     if not number.isascii() or not number.isdigit() or len(number) > 6:
-        raise PathUnknown("the mail has_received no such attachment")
+        raise PathUnknown("the mail has no such attachment")
     return show_part(str(int(number) + 1), fetched.mail)
 
 
 STORED = "/v3/domains/<domain>/messages/<id>"
 
+_HAS = partial(has_format, InboundFormat.MAILGUN_STORE)
+
 RECEIVING = (
-    FetchRoute(STORED, has_received, find_received, show_stored),
-    FetchRoute(f"{STORED}/attachments/<number>", has_received, find_received, show_file),
+    FetchRoute(STORED, _HAS, show_stored),
+    FetchRoute(f"{STORED}/attachments/<number>", _HAS, show_file),
 )
 """The routes of Mailgun's API for stored mails."""
 
 
-def write_error(status: int, code: str, message: str) -> Response:
+def write_error(status: int, code: str, message: str) -> Reply:
     """Return an error of Mailgun, which has no codes."""
-    return json_response({"message": message}, status)
+    return json_reply({"message": message}, status)
 
 
 MAILGUN = Provider(

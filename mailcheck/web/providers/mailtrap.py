@@ -41,18 +41,17 @@ from mailcheck.web.providers.provider import (
     Page,
     Posting,
     Provider,
-    Response,
     Sending,
     SendRoute,
     Submission,
     Support,
     bearer_key,
     header_key,
-    json_response,
 )
 from mailcheck.web.providers.received_files import RAW
 from mailcheck.web.site.failures import PathUnknown
 from mailcheck.web.site.likeness import Like
+from mailcheck.web.site.replies import Reply, json_reply
 
 MAX_PEOPLE = 1_000
 
@@ -140,15 +139,15 @@ def _headers_of(request: SendEmail) -> Mapping[str, str]:
     return headers
 
 
-def answer_email(sent: Submission) -> Response:
+def answer_email(sent: Submission) -> Reply:
     """Return the id of the mail."""
-    return json_response(_facts_of(sent.outcomes[0]))
+    return json_reply(_facts_of(sent.outcomes[0]))
 
 
-def answer_batch(sent: Submission) -> Response:
+def answer_batch(sent: Submission) -> Reply:
     """Return the id or the errors of each mail."""
     facts = [_facts_of(outcome) for outcome in sent.outcomes]
-    return json_response({"success": True, "responses": facts})
+    return json_reply({"success": True, "responses": facts})
 
 
 def _facts_of(outcome: Outcome) -> Mapping[str, object]:
@@ -193,9 +192,9 @@ def write_event(event: Event) -> object:
     return {"events": [{**_EVENTS[event.kind], **facts, **marks}]}
 
 
-def list_accounts(posting: Posting) -> Response:
+def list_accounts(posting: Posting) -> Reply:
     """Return the account of the key."""
-    return json_response([{"id": 1, "name": posting.domain, "access_levels": [1000]}])
+    return json_reply([{"id": 1, "name": posting.domain, "access_levels": [1000]}])
 
 
 PAGE = 20
@@ -231,7 +230,7 @@ def _ids_of(text: str) -> tuple[str, str]:
     return str(UUID(int=first)), str(UUID(int=first | (1 << 64) - 1))
 
 
-def show_message(fetched: Fetched) -> Response:
+def show_message(fetched: Fetched) -> Reply:
     """Return the mail, with URLs of its bytes and its files."""
     mail, received = fetched.mail, ReceivedMail(fetched.mail.raw_message)
     html, text = received.html, received.text
@@ -243,7 +242,7 @@ def show_message(fetched: Fetched) -> Response:
         "raw_message_expires_at": rendered(fetched.ends_at),
         "attachments": [_received_file(fetched, file) for file in received.files],
     }
-    return json_response(value)
+    return json_reply(value)
 
 
 def show_listed(fetched: Fetched) -> object:
@@ -254,10 +253,10 @@ def show_listed(fetched: Fetched) -> object:
 def read_page(posting: Posting) -> Page:
     """Return the page after the mail ``last_id``."""
     last = posting.query.get("last_id", "")
-    return Page(PAGE, _ids_of(last)[0] if last else "")
+    return Page(PAGE, _ids_of(last)[0] if last else None)
 
 
-def answer_list(found: Sequence[object], has_more: bool) -> Response:
+def answer_list(found: Sequence[object], has_more: bool) -> Reply:
     """Return a list. ``last_id`` is where the next page begins."""
     last = found[-1] if found and has_more else None
     value = {
@@ -265,7 +264,7 @@ def answer_list(found: Sequence[object], has_more: bool) -> Response:
         "total_count": len(found),
         "last_id": last["id"] if isinstance(last, dict) else None,
     }
-    return json_response(value)
+    return json_reply(value)
 
 
 def _received_facts(
@@ -314,14 +313,14 @@ INBOX = "/api/inbound/inboxes/<inbox>/messages"
 
 RECEIVING = (
     FetchListRoute(INBOX, has_received, read_page, show_listed, answer_list),
-    FetchRoute(f"{INBOX}/<id>", has_received, find_received, show_message),
+    FetchRoute(f"{INBOX}/<id>", has_received, show_message, find_received),
 )
 """The routes of Mailtrap's API for received mail."""
 
 
-def write_error(status: int, code: str, message: str) -> Response:
+def write_error(status: int, code: str, message: str) -> Reply:
     """Return an error of Mailtrap, which has no codes."""
-    return json_response({"success": False, "errors": [message]}, status)
+    return json_reply({"success": False, "errors": [message]}, status)
 
 
 MAILTRAP = Provider(

@@ -16,7 +16,6 @@ from mailcheck.core.errors import (
     NotPermitted,
     RecipientUnknown,
     RequestRepeated,
-    RequestRunning,
 )
 from mailcheck.core.instants import Instant, format_instant
 from mailcheck.core.webhooks import EventKind
@@ -38,34 +37,28 @@ from mailcheck.web.providers.provider import (
     AskRoute,
     BadBody,
     FieldMissing,
-    KeyMissing,
     Mails,
     Outcome,
     Posting,
     Provider,
-    Response,
     Sending,
     SendRoute,
     Submission,
     Support,
-    WrongSignature,
     header_key,
-    json_response,
     kind_of,
 )
 from mailcheck.web.site.failures import Crash, PathUnknown, WrongMethod
 from mailcheck.web.site.likeness import Like
+from mailcheck.web.site.replies import Reply, json_reply
 
 MAX_BATCH = 500
 
 
 STATUSES = {
-    KeyMissing: (401, "10"),
     InvalidCredentials: (401, "10"),
-    WrongSignature: (401, "10"),
     NotPermitted: (401, "10"),
     BadBody: (422, "402"),
-    FieldMissing: (422, "300"),
     InvalidParameter: (422, "300"),
     MailTooLarge: (413, "300"),
     PathUnknown: (404, "404"),
@@ -74,7 +67,6 @@ STATUSES = {
     InboxFull: (422, "405"),
     RecipientUnknown: (422, "406"),
     RequestRepeated: (409, "409"),
-    RequestRunning: (409, "409"),
     ExpectedFailure: (503, "100"),
     Crash: (500, "500"),
 }
@@ -201,14 +193,14 @@ def _file_of(attachment: Attachment) -> File:
     )
 
 
-def answer_email(sent: Submission) -> Response:
+def answer_email(sent: Submission) -> Reply:
     """Return the facts of the mail."""
-    return json_response(_facts_of(sent.outcomes[0], sent.sent_at))
+    return json_reply(_facts_of(sent.outcomes[0], sent.sent_at))
 
 
-def answer_batch(sent: Submission) -> Response:
+def answer_batch(sent: Submission) -> Reply:
     """Return the facts or the error of each mail. The status is 200 even if all were rejected."""
-    return json_response([_facts_of(outcome, sent.sent_at) for outcome in sent.outcomes])
+    return json_reply([_facts_of(outcome, sent.sent_at) for outcome in sent.outcomes])
 
 
 def _facts_of(outcome: Outcome, sent_at: Instant) -> Mapping[str, object]:
@@ -225,7 +217,7 @@ def _facts_of(outcome: Outcome, sent_at: Instant) -> Mapping[str, object]:
 
 
 def _error_of(failure: ExpectedFailure) -> Mapping[str, object]:
-    _, code = STATUSES[kind_of(failure)]
+    _, code = POSTMARK.status_of(kind_of(failure))
     return {"ErrorCode": int(code), "Message": str(failure)}
 
 
@@ -330,7 +322,7 @@ def write_event(event: Event) -> object:
     return {**facts, "Details": "250 OK"}
 
 
-def tell_server(posting: Posting) -> Response:
+def tell_server(posting: Posting) -> Reply:
     """Return the facts of the server, without its tokens."""
     facts: dict[str, object] = {
         "ID": 1,
@@ -350,12 +342,12 @@ def tell_server(posting: Posting) -> Response:
         "IncludeBounceContentInHook": False,
         "EnableSmtpApiErrorHooks": False,
     }
-    return json_response(facts)
+    return json_reply(facts)
 
 
-def write_error(status: int, code: str, message: str) -> Response:
+def write_error(status: int, code: str, message: str) -> Reply:
     """Return an error of Postmark."""
-    return json_response({"ErrorCode": int(code), "Message": message}, status)
+    return json_reply({"ErrorCode": int(code), "Message": message}, status)
 
 
 POSTMARK = Provider(

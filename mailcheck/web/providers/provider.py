@@ -5,7 +5,6 @@ from urllib.parse import parse_qsl
 
 from msgspec import Struct, field
 
-from mailcheck.api.shapes import dump_json
 from mailcheck.core.errors import (
     AddressUsed,
     ExpectedFailure,
@@ -24,7 +23,7 @@ from mailcheck.core.errors import (
     nearest,
 )
 from mailcheck.core.identifiers import DeliveryId
-from mailcheck.core.inbound import InboundMail, InboundRoute
+from mailcheck.core.inbound import InboundFormat, InboundMail, InboundRoute
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import PROVIDER_TITLES, StoredMessage
 from mailcheck.operations.write_mail import OutgoingMail, RawMail
@@ -101,12 +100,8 @@ def kind_of(failure: ExpectedFailure) -> type[ExpectedFailure]:
 
 
 STATUSES_WITHOUT_CODES: Mapping[type[ExpectedFailure], tuple[int, str]] = {
-    KeyMissing: (401, ""),
     InvalidCredentials: (401, ""),
-    WrongSignature: (401, ""),
     NotPermitted: (403, ""),
-    BadBody: (400, ""),
-    FieldMissing: (400, ""),
     InvalidParameter: (400, ""),
     MailTooLarge: (413, ""),
     PathUnknown: (404, ""),
@@ -114,7 +109,6 @@ STATUSES_WITHOUT_CODES: Mapping[type[ExpectedFailure], tuple[int, str]] = {
     LimitExceeded: (429, ""),
     RecipientUnknown: (400, ""),
     RequestRepeated: (409, ""),
-    RequestRunning: (409, ""),
     ExpectedFailure: (503, ""),
     Crash: (500, ""),
 }
@@ -162,31 +156,12 @@ class Sending(Struct, frozen=True):
 CREATED_AT = "2026-01-01T00:00:00.000Z"
 """The time at which the domains of accounts were created, for answers that need one."""
 
-JSON = "application/json; charset=utf-8"
-
-
-class Response(Struct, frozen=True):
-    """An answer of a provider."""
-
-    status: int
-    body: bytes
-    content_type: str = JSON
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-def json_response(
-    value: object, status: int = 200, headers: Mapping[str, str] | None = None
-) -> Response:
-    """Return an answer with a JSON value."""
-    return Response(status, dump_json(value), JSON, headers or {})
-
-
 Mails = Iterable[Sending | InvalidParameter]
 """The mails of a request, made one at a time, so that a request that is too large is rejected
 before all of them are built. An `InvalidParameter` stands for one mail of a batch that the provider
 rejects separately."""
 
-Read = Callable[[Posting], Mails | Response]
+Read = Callable[[Posting], Mails | Reply]
 """Turns a request into mails, or answers a question for which none is sent. A raised
 `ExpectedFailure` rejects the whole request."""
 
@@ -227,7 +202,7 @@ class SendRoute(Struct, frozen=True):
 
     path: str
     read: Read
-    answer: Callable[[Submission], Response]
+    answer: Callable[[Submission], Reply]
     is_partial: bool = False
     idempotency: str = ""
     method: str = "POST"
@@ -237,7 +212,7 @@ class AskRoute(Struct, frozen=True):
     """A route that answers a question about the account, which changes nothing."""
 
     path: str
-    answer: Callable[[Posting], Response]
+    answer: Callable[[Posting], Reply]
     method: str = "GET"
 
 
@@ -245,19 +220,28 @@ class ShowRoute(Struct, frozen=True):
     """A route that shows a sent mail; ``<id>`` in its path is the id that sending returned."""
 
     path: str
-    show: Callable[[StoredMessage], Response]
+    show: Callable[[StoredMessage], Reply]
     method: str = "GET"
+
+
+class Page(Struct, frozen=True):
+    """A page of mails, newest first, that begins or ends with the mail of an id."""
+
+    limit: int
+    after: str | None = None
+    before: str | None = None
 
 
 class ListRoute(Struct, frozen=True):
     """A route that lists the mails that came over the API of the provider, newest first.
 
-    ``show`` gets a page of mails, and whether there are more. The query has ``limit``, and the id
-    after or before which the page begins.
+    :param page: returns the page that a request asks for.
+    :param show: gets the mails of the page, and whether there are more.
     """
 
     path: str
-    show: Callable[[Sequence[StoredMessage], bool], Response]
+    page: Callable[[Posting], Page]
+    show: Callable[[Sequence[StoredMessage], bool], Reply]
     method: str = "GET"
 
 
@@ -280,26 +264,32 @@ class Fetched(Struct, frozen=True):
         return f"{self.files}/{name}"
 
 
-class Page(Struct, frozen=True):
-    """A page of mails, newest first, that begins or ends with the mail of an id."""
+Has = Callable[[InboundRoute, Posting], bool]
+"""Returns whether the mails of an inbound route are behind a route."""
 
-    limit: int
-    after: str = ""
-    before: str = ""
+
+def has_format(kind: InboundFormat, route: InboundRoute, _: Posting) -> bool:
+    """Return whether an inbound route brings its mails in a format."""
+    return route.format is kind
+
+
+def _id_in_path(posting: Posting) -> tuple[str, str]:
+    return posting.path["id"], posting.path["id"]
 
 
 class FetchRoute(Struct, frozen=True):
     """A route that shows a mail which an inbound route has brought to the application.
 
     :param has: whether the mails of an inbound route are behind this route.
-    :param find: returns the ids between which the id of the mail is, which may be equal.
     :param show: returns the answer. It runs in a worker process.
+    :param find: returns the ids between which the id of the mail is, which may be equal. By
+        default this is ``<id>`` in the path.
     """
 
     path: str
-    has: Callable[[InboundRoute, Posting], bool]
-    find: Callable[[Posting], tuple[str, str]]
-    show: Callable[[Fetched], Response]
+    has: Has
+    show: Callable[[Fetched], Reply]
+    find: Callable[[Posting], tuple[str, str]] = _id_in_path
     method: str = "GET"
 
 
@@ -312,10 +302,10 @@ class FetchListRoute(Struct, frozen=True):
     """
 
     path: str
-    has: Callable[[InboundRoute, Posting], bool]
+    has: Has
     page: Callable[[Posting], Page]
     show: Callable[[Fetched], object]
-    answer: Callable[[Sequence[object], bool], Response]
+    answer: Callable[[Sequence[object], bool], Reply]
     method: str = "GET"
 
 
@@ -330,7 +320,7 @@ class Support(Struct, frozen=True):
     note: str = ""
 
 
-WriteError = Callable[[int, str, str], Response]
+WriteError = Callable[[int, str, str], Reply]
 """Returns the answer with a status, a code of the provider, and a message."""
 
 
@@ -346,7 +336,8 @@ class Provider(Struct, frozen=True):
     """The API of one provider.
 
     ``name`` is in paths, in ``via`` of messages and in searches. ``statuses`` are the status and
-    the code of each class of `MEANINGS`.
+    the code of each class of `MEANINGS`. A class without a row has those of the nearest class that
+    it inherits from.
     ``test_recipients`` are addresses whose mail the provider reports as bounced or complained.
     ``ignored`` are fields of requests that are accepted and change nothing.
     ``switches`` tell how each SDK is redirected: ``{base}`` in their text is the base URL, and
@@ -370,10 +361,14 @@ class Provider(Struct, frozen=True):
         """The name as the provider writes it."""
         return PROVIDER_TITLES[self.name]
 
+    def status_of(self, kind: type[ExpectedFailure]) -> tuple[int, str]:
+        """Return the status and the code of a class of `MEANINGS`."""
+        return next(self.statuses[base] for base in kind.__mro__ if base in self.statuses)
+
     def respond(self, problem: Problem) -> Reply:
         """Return the error of the provider for a problem."""
         kind = kind_of(problem.failure)
-        status, code = self.statuses[kind]
+        status, code = self.status_of(kind)
         response = self.write_error(status, code, problem.sentence)
         headers = {**response.headers}
         if "Allow" in problem.headers:

@@ -13,7 +13,6 @@ from mailcheck.core.inbound import InboundMail, InboundRoute
 from mailcheck.core.instants import HOUR, Instant
 from mailcheck.operations.inbound.fetch_mail import FetchInbound, RoutedMail
 from mailcheck.web.providers.inbound.received import ReceivedFile, ReceivedMail
-from mailcheck.web.providers.provider import Response
 from mailcheck.web.site import costs
 from mailcheck.web.site.application import Call, Door, OpenDoor, Route, admit_anyone, read_nothing
 from mailcheck.web.site.failures import PathUnknown, Problem
@@ -51,29 +50,24 @@ def _proof(route: InboundRoute, mail_id: str, ends_at: Instant) -> str:
     return b32encode(proof[:20]).decode("ascii").lower()
 
 
-def show_part(name: str, mail: InboundMail) -> Response:
+def show_part(name: str, mail: InboundMail) -> Reply:
     """Return the whole mail, or a file of it.
 
     :raises PathUnknown: the mail has no such file.
     """
     received = ReceivedMail(mail.raw_message)
     if name == RAW:
-        return _download(received.raw_message, "message/rfc822", "mail.eml")
+        return download_reply(received.raw_message, "message/rfc822", "mail.eml")
     for file in received.files:
         if str(file.number) == name:
             return file_response(file)
     raise PathUnknown("the mail has no such attachment")
 
 
-def file_response(file: ReceivedFile) -> Response:
+def file_response(file: ReceivedFile) -> Reply:
     """Return the bytes of a file with its type and charset, which browsers do not show."""
     charset = f"; charset={file.charset.lower()}" if file.charset else ""
-    return _download(file.data, f"{file.content_type}{charset}", file.filename)
-
-
-def _download(data: bytes, content_type: str, filename: str) -> Response:
-    reply = download_reply(data, content_type, filename)
-    return Response(reply.status, reply.body, reply.content_type, reply.headers)
+    return download_reply(file.data, f"{file.content_type}{charset}", file.filename)
 
 
 class ReceivedFiles(Struct, frozen=True, eq=False):
@@ -112,11 +106,10 @@ class ReceivedFiles(Struct, frozen=True, eq=False):
             raise ShareNotFound("this link is not valid: get the mail from the API again") from None
         require_proof(route, path["mail"], path["proof"], call.received_at)
         show = partial(_show_routed, path["name"])
-        shown = await self.fetch.show_of_route(route, path["mail"], show)
-        return Reply(shown.status, shown.body, shown.content_type, shown.headers)
+        return await self.fetch.show_of_route(route, path["mail"], show)
 
 
-def _show_routed(name: str, found: RoutedMail) -> Response:
+def _show_routed(name: str, found: RoutedMail) -> Reply:
     return show_part(name, found.mail)
 
 

@@ -3,6 +3,7 @@
 import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 from uuid import NAMESPACE_DNS, uuid5
 
@@ -20,7 +21,7 @@ from mailcheck.core.errors import (
     RequestRepeated,
     RequestRunning,
 )
-from mailcheck.core.inbound import InboundFormat, InboundMail, InboundRoute
+from mailcheck.core.inbound import InboundFormat, InboundMail
 from mailcheck.core.instants import format_instant
 from mailcheck.core.messages import StoredMessage
 from mailcheck.core.webhooks import EventKind
@@ -62,21 +63,23 @@ from mailcheck.web.providers.provider import (
     Page,
     Posting,
     Provider,
-    Response,
     Sending,
     SendRoute,
     ShowRoute,
     Submission,
     Support,
-    WrongSignature,
     bearer_key,
-    json_response,
+    has_format,
 )
 from mailcheck.web.providers.received_files import RAW
 from mailcheck.web.site.failures import Crash, PathUnknown, WrongMethod
 from mailcheck.web.site.likeness import Like
+from mailcheck.web.site.replies import Reply, json_reply
 
 MAX_BATCH = 100
+
+MAX_PAGE = 100
+"""Maximum number of mails of a page."""
 
 SUPPRESSED = "suppressed@resend.dev"
 """The test recipient that is reported as suppressed."""
@@ -222,12 +225,12 @@ def _file_of(attachment: Attachment) -> File:
     return File(name, attachment.content_type or "", data, content_id, is_inline=bool(content_id))
 
 
-def answer_email(sent: Submission) -> Response:
+def answer_email(sent: Submission) -> Reply:
     """Return the id of the mail."""
-    return json_response({"id": sent.outcomes[0].id})
+    return json_reply({"id": sent.outcomes[0].id})
 
 
-def answer_batch(sent: Submission) -> Response:
+def answer_batch(sent: Submission) -> Reply:
     """Return the ids of the mails, and the errors of a permissive batch."""
     value: dict[str, object] = {
         "data": [{"id": outcome.id} for outcome in sent.outcomes if outcome.id]
@@ -239,13 +242,13 @@ def answer_batch(sent: Submission) -> Response:
     ]
     if errors:
         value["errors"] = errors
-    return json_response(value)
+    return json_reply(value)
 
 
-def show_email(message: StoredMessage) -> Response:
+def show_email(message: StoredMessage) -> Reply:
     """Return the mail of ``GET /emails/{id}``."""
     content, sent = message.content, _request_of(message)
-    return json_response(
+    return json_reply(
         {
             "object": "email",
             **_facts_of(message, sent),
@@ -256,15 +259,15 @@ def show_email(message: StoredMessage) -> Response:
     )
 
 
-def list_emails(messages: Sequence[StoredMessage], has_more: bool) -> Response:
+def list_emails(messages: Sequence[StoredMessage], has_more: bool) -> Reply:
     """Return the mails of ``GET /emails``, without their texts."""
     found = [_facts_of(message, _request_of(message)) for message in messages]
-    return json_response({"object": "list", "has_more": has_more, "data": found})
+    return answer_list(found, has_more)
 
 
-def confirm(message: StoredMessage) -> Response:
+def confirm(message: StoredMessage) -> Reply:
     """Return the id of a mail that is to be changed or cancelled. It is delivered already."""
-    return json_response({"object": "email", "id": str(message.summary.delivery_id)})
+    return json_reply({"object": "email", "id": str(message.summary.delivery_id)})
 
 
 def _request_of(message: StoredMessage) -> Mapping[str, Any]:
@@ -330,7 +333,7 @@ def write_event(event: Event) -> object:
     return {"type": f"email.{name}", "created_at": at, "data": data}
 
 
-def list_domains(posting: Posting) -> Response:
+def list_domains(posting: Posting) -> Reply:
     """Return the domain of this server. Mail from any domain is sent."""
     domain = {
         "id": str(uuid5(NAMESPACE_DNS, posting.domain)),
@@ -340,7 +343,7 @@ def list_domains(posting: Posting) -> Response:
         "region": "us-east-1",
         "capabilities": {"sending": "enabled", "receiving": "enabled"},
     }
-    return json_response({"object": "list", "has_more": False, "data": [domain]})
+    return answer_list([domain], has_more=False)
 
 
 LARGEST_INLINED = 8 * 1_024 * 1_024
@@ -349,18 +352,7 @@ LARGEST_INLINED = 8 * 1_024 * 1_024
 _CONTENT_ID = re.compile(r"cid:([^\s\"'()<>]+)", re.IGNORECASE)
 
 
-def has_received(route: InboundRoute, _: Posting) -> bool:
-    """Return whether the mails of a route are behind this API."""
-    return route.format is InboundFormat.RESEND
-
-
-def find_received(posting: Posting) -> tuple[str, str]:
-    """Return the id of the mail."""
-    identifier = posting.path["id"]
-    return identifier, identifier
-
-
-def show_received(fetched: Fetched) -> Response:
+def show_received(fetched: Fetched) -> Reply:
     """Return the mail of ``GET /emails/receiving/{id}``.
 
     Inline pictures are in the HTML unless ``html_format`` is ``cid``.
@@ -383,7 +375,7 @@ def show_received(fetched: Fetched) -> Response:
         "attachments": [_sized_facts(mail, file) for file in received.files],
         "html_format": html_format,
     }
-    return json_response(value)
+    return json_reply(value)
 
 
 def show_listed(fetched: Fetched) -> object:
@@ -394,34 +386,40 @@ def show_listed(fetched: Fetched) -> object:
 
 
 def read_page(posting: Posting) -> Page:
-    """Return the page with ``limit``, ``after`` and ``before``."""
+    """Return the page with ``limit``, ``after`` and ``before``.
+
+    :raises InvalidParameter: the limit is invalid.
+    """
     query = posting.query
     limit = query.get("limit", "20")
     number = int(limit) if limit.isascii() and limit.isdigit() and len(limit) < 9 else 0
-    return Page(number, query.get("after", ""), query.get("before", ""))
+    if not 1 <= number <= MAX_PAGE:
+        problem = f"`limit` must be an integer from 1 to {MAX_PAGE}; got {limit[:100]!r}"
+        raise InvalidParameter("limit", problem)
+    return Page(number, query.get("after"), query.get("before"))
 
 
-def answer_list(found: Sequence[object], has_more: bool) -> Response:
+def answer_list(found: Sequence[object], has_more: bool) -> Reply:
     """Return a list."""
-    return json_response({"object": "list", "has_more": has_more, "data": found})
+    return json_reply({"object": "list", "has_more": has_more, "data": found})
 
 
-def list_files(fetched: Fetched) -> Response:
+def list_files(fetched: Fetched) -> Reply:
     """Return the files of ``GET /emails/receiving/{id}/attachments``, all on one page."""
     files = ReceivedMail(fetched.mail.raw_message).files
     return answer_list([_downloadable(fetched, file) for file in files], has_more=False)
 
 
-def show_file(fetched: Fetched) -> Response:
+def show_file(fetched: Fetched) -> Reply:
     """Return the file of ``GET /emails/receiving/{id}/attachments/{file}``.
 
-    :raises PathUnknown: the mail has_received no such file.
+    :raises PathUnknown: the mail has no such file.
     """
     wanted = fetched.posting.path["file"]
     for file in ReceivedMail(fetched.mail.raw_message).files:
         if file_id(fetched.mail, file) == wanted:
-            return json_response({"object": "attachment", **_downloadable(fetched, file)})
-    raise PathUnknown("the mail has_received no such attachment")
+            return json_reply({"object": "attachment", **_downloadable(fetched, file)})
+    raise PathUnknown("the mail has no such attachment")
 
 
 def _received_facts(mail: InboundMail, received: ReceivedMail) -> Mapping[str, object]:
@@ -475,20 +473,22 @@ def _with_pictures(html: str, received: ReceivedMail) -> str:
     return _CONTENT_ID.sub(replace, html)
 
 
+_HAS = partial(has_format, InboundFormat.RESEND)
+
 RECEIVING = (
-    FetchListRoute("/emails/receiving", has_received, read_page, show_listed, answer_list),
-    FetchRoute("/emails/receiving/<id>", has_received, find_received, show_received),
-    FetchRoute("/emails/receiving/<id>/attachments", has_received, find_received, list_files),
-    FetchRoute("/emails/receiving/<id>/attachments/<file>", has_received, find_received, show_file),
+    FetchListRoute("/emails/receiving", _HAS, read_page, show_listed, answer_list),
+    FetchRoute("/emails/receiving/<id>", _HAS, show_received),
+    FetchRoute("/emails/receiving/<id>/attachments", _HAS, list_files),
+    FetchRoute("/emails/receiving/<id>/attachments/<file>", _HAS, show_file),
 )
 """The routes of Resend's API for received mail."""
 
 
-def write_error(status: int, code: str, message: str) -> Response:
+def write_error(status: int, code: str, message: str) -> Reply:
     """Return an error of Resend."""
     value = {"statusCode": status, "name": code, "message": message}
     limits = {"ratelimit-limit": "2", "ratelimit-remaining": "0", "ratelimit-reset": "1"}
-    return json_response(value, status, limits if status == 429 else None)
+    return json_reply(value, status, limits if status == 429 else None)
 
 
 RESEND = Provider(
@@ -497,7 +497,7 @@ RESEND = Provider(
     routes=(
         SendRoute("/emails", read_email, answer_email, idempotency="idempotency-key"),
         SendRoute("/emails/batch", read_batch, answer_batch, idempotency="idempotency-key"),
-        ListRoute("/emails", list_emails),
+        ListRoute("/emails", read_page, list_emails),
         AskRoute("/domains", list_domains),
         ShowRoute("/emails/<id>", show_email),
         ShowRoute("/emails/<id>", confirm, "PATCH"),
@@ -507,7 +507,6 @@ RESEND = Provider(
     statuses={
         KeyMissing: (401, "missing_api_key"),
         InvalidCredentials: (403, "invalid_api_key"),
-        WrongSignature: (403, "invalid_api_key"),
         NotPermitted: (401, "restricted_api_key"),
         BadBody: (400, "validation_error"),
         FieldMissing: (422, "missing_required_field"),

@@ -35,15 +35,14 @@ from mailcheck.web.providers.provider import (
     Mails,
     Posting,
     Provider,
-    Response,
     Sending,
     SendRoute,
     Submission,
     Support,
     bearer_key,
-    json_response,
 )
 from mailcheck.web.site.likeness import Like
+from mailcheck.web.site.replies import JSON, Reply, json_reply
 
 MAX_PEOPLE = 1_000
 """Maximum number of addresses of one mail."""
@@ -183,12 +182,12 @@ def _marks_of(request: SendMail, one: Personalization) -> Mapping[str, object]:
     return {name: value for name, value in marks.items() if value}
 
 
-def answer(sent: Submission) -> Response:
+def answer(sent: Submission) -> Reply:
     """Return 202 without a body, and the id of the first mail in a header."""
     first = sent.outcomes[0]
     if not first.id:  # the sandbox mode
-        return Response(200, b"")
-    return Response(202, b"", headers={"X-Message-Id": first.id})
+        return Reply(200, b"", JSON)
+    return Reply(202, b"", JSON, {"X-Message-Id": first.id})
 
 
 _EVENTS = {
@@ -228,21 +227,21 @@ def _marks_of_event(event: Event) -> dict[str, object]:
     return marks
 
 
-def tell_scopes(_: Posting) -> Response:
+def tell_scopes(_: Posting) -> Reply:
     """Return the scope of the key, which sends mail."""
-    return json_response({"scopes": ["mail.send"]})
+    return json_reply({"scopes": ["mail.send"]})
 
 
-def tell_account(_: Posting) -> Response:
+def tell_account(_: Posting) -> Reply:
     """Return the facts of the account."""
-    return json_response({"type": "paid", "reputation": 100})
+    return json_reply({"type": "paid", "reputation": 100})
 
 
-def write_error(status: int, code: str, message: str) -> Response:
+def write_error(status: int, code: str, message: str) -> Reply:
     """Return an error of SendGrid. The code is always null in this API."""
     error = {"message": message, "field": code or None, "help": None}
     headers = {"X-RateLimit-Limit": "600", "X-RateLimit-Remaining": "0"} if status == 429 else None
-    return json_response({"errors": [error]}, status, headers)
+    return json_reply({"errors": [error]}, status, headers)
 
 
 SENDGRID = Provider(

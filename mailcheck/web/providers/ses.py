@@ -21,7 +21,6 @@ from mailcheck.core.errors import (
     NotPermitted,
     RecipientUnknown,
     RequestRepeated,
-    RequestRunning,
 )
 from mailcheck.core.instants import format_instant
 from mailcheck.core.webhooks import EventKind
@@ -51,19 +50,18 @@ from mailcheck.web.providers.provider import (
     Outcome,
     Posting,
     Provider,
-    Response,
     Sending,
     SendRoute,
     Submission,
     Support,
     WrongSignature,
-    json_response,
     kind_of,
 )
 from mailcheck.web.providers.signatures import read_key, request_id, verify
 from mailcheck.web.site.bodies import decode_json
 from mailcheck.web.site.failures import Crash, PathUnknown, WrongMethod
 from mailcheck.web.site.likeness import Like
+from mailcheck.web.site.replies import Reply, json_reply
 
 MAX_BULK = 50
 
@@ -389,12 +387,12 @@ def _file_of(attachment: Attachment) -> File:
     )
 
 
-def answer_email(sent: Submission) -> Response:
+def answer_email(sent: Submission) -> Reply:
     """Return the id of the mail."""
     return _response({"MessageId": sent.outcomes[0].id}, sent.posting)
 
 
-def answer_bulk(sent: Submission) -> Response:
+def answer_bulk(sent: Submission) -> Reply:
     """Return the outcome of each mail."""
     results = [_result_of(outcome) for outcome in sent.outcomes]
     return _response({"BulkEmailEntryResults": results}, sent.posting)
@@ -408,7 +406,7 @@ def _result_of(outcome: Outcome) -> Mapping[str, str]:
     return {"Status": status, "Error": str(outcome.failure)}
 
 
-def tell_account(posting: Posting) -> Response:
+def tell_account(posting: Posting) -> Reply:
     """Return the facts of the account, which may send to any address."""
     facts: dict[str, object] = {
         "DedicatedIpAutoWarmupEnabled": False,
@@ -421,14 +419,14 @@ def tell_account(posting: Posting) -> Response:
     return _response(facts, posting)
 
 
-def list_identities(posting: Posting) -> Response:
+def list_identities(posting: Posting) -> Reply:
     """Return the domain of this server, which stands for all identities."""
     facts = {"IdentityName": posting.domain, "VerificationStatus": "SUCCESS"}
     identity = {"IdentityType": "DOMAIN", "SendingEnabled": True, **facts}
     return _response({"EmailIdentities": [identity]}, posting)
 
 
-def tell_identity(posting: Posting) -> Response:
+def tell_identity(posting: Posting) -> Reply:
     """Return the facts of any identity, which is verified."""
     facts = {
         **_identity(posting.path["identity"]),
@@ -440,7 +438,7 @@ def tell_identity(posting: Posting) -> Response:
     return _response(facts, posting)
 
 
-def create_identity(posting: Posting) -> Response:
+def create_identity(posting: Posting) -> Reply:
     """Return the facts of an identity, as if it was created. Nothing is stored."""
     request = convert(read_json(posting), CreateIdentity)
     return _response(_identity(request.email_identity), posting)
@@ -454,13 +452,13 @@ def _identity(name: str) -> dict[str, object]:
     }
 
 
-def list_nothing(name: str, posting: Posting) -> Response:
+def list_nothing(name: str, posting: Posting) -> Reply:
     """Return an empty list."""
     return _response({name: []}, posting)
 
 
-def _response(value: object, posting: Posting) -> Response:
-    return json_response(value, headers={"x-amzn-RequestId": request_id(posting)})
+def _response(value: object, posting: Posting) -> Reply:
+    return json_reply(value, headers={"x-amzn-RequestId": request_id(posting)})
 
 
 SIMULATOR = "simulator.amazonses.com"
@@ -532,9 +530,9 @@ def write_event(event: Event) -> object:
     }
 
 
-def write_error(status: int, code: str, message: str) -> Response:
+def write_error(status: int, code: str, message: str) -> Reply:
     """Return an error of SES. The SDKs choose their exception by the header."""
-    return json_response({"message": message}, status, {"x-amzn-ErrorType": code})
+    return json_reply({"message": message}, status, {"x-amzn-ErrorType": code})
 
 
 SES = Provider(
@@ -565,7 +563,6 @@ SES = Provider(
         WrongSignature: (403, "InvalidSignatureException"),
         NotPermitted: (403, "AccessDeniedException"),
         BadBody: (400, "SerializationException"),
-        FieldMissing: (400, "BadRequestException"),
         InvalidParameter: (400, "BadRequestException"),
         MailTooLarge: (413, "BadRequestException"),
         PathUnknown: (404, "NotFoundException"),
@@ -574,7 +571,6 @@ SES = Provider(
         InboxFull: (400, "LimitExceededException"),
         RecipientUnknown: (400, "MessageRejected"),
         RequestRepeated: (409, "ConflictException"),
-        RequestRunning: (409, "ConflictException"),
         ExpectedFailure: (503, "ServiceUnavailableException"),
         Crash: (500, "InternalServiceErrorException"),
     },

@@ -15,7 +15,6 @@ from mailcheck.core.errors import (
     NotPermitted,
     RecipientUnknown,
     RequestRepeated,
-    RequestRunning,
 )
 from mailcheck.operations.write_mail import OutgoingMail, RawMail, read_people
 from mailcheck.web.providers.bodies import Form, decode_base64, read_form, require_few
@@ -27,7 +26,6 @@ from mailcheck.web.providers.provider import (
     Outcome,
     Posting,
     Provider,
-    Response,
     Sending,
     SendRoute,
     Submission,
@@ -58,6 +56,7 @@ from mailcheck.web.providers.ses import (
 from mailcheck.web.providers.signatures import read_key, request_id, verify
 from mailcheck.web.site.failures import Crash, PathUnknown, WrongMethod
 from mailcheck.web.site.likeness import Like
+from mailcheck.web.site.replies import Reply
 
 NAMESPACE = "http://ses.amazonaws.com/doc/2010-12-01/"
 XML = "text/xml"
@@ -69,7 +68,7 @@ MAX_IDENTITIES = 100
 """Maximum number of identities of a question."""
 
 
-def read_mail(posting: Posting) -> Mails | Response:
+def read_mail(posting: Posting) -> Mails | Reply:
     """Return the mails of an action, or the answer to a question."""
     form = read_form(posting)
     action = form.require("Action")
@@ -226,7 +225,7 @@ QUESTIONS: Mapping[str, Callable[[Form, Posting], str]] = {
 so verifying one changes nothing."""
 
 
-def answer(sent: Submission) -> Response:
+def answer(sent: Submission) -> Reply:
     """Return the ids of the mails in the element that is named after the action.
 
     :raises ExpectedFailure: the only mail of an action was rejected.
@@ -248,23 +247,23 @@ def _status(outcome: Outcome) -> str:
     return _text("Status", status) + _text("Error", str(outcome.failure))
 
 
-def _response(action: str, result: str, posting: Posting) -> Response:
+def _response(action: str, result: str, posting: Posting) -> Reply:
     number = request_id(posting)
     text = (
         f'<{action}Response xmlns="{NAMESPACE}"><{action}Result>{result}</{action}Result>'
         f"<ResponseMetadata>{_text('RequestId', number)}</ResponseMetadata></{action}Response>"
     )
-    return Response(200, text.encode("utf-8", "replace"), XML, {"x-amzn-RequestId": number})
+    return Reply(200, text.encode("utf-8", "replace"), XML, {"x-amzn-RequestId": number})
 
 
-def write_error(status: int, code: str, message: str) -> Response:
+def write_error(status: int, code: str, message: str) -> Reply:
     """Return an error of SES as XML."""
     kind = "Sender" if status < 500 else "Receiver"
     text = (
         f'<ErrorResponse xmlns="{NAMESPACE}"><Error><Type>{kind}</Type><Code>{code}</Code>'
         f"{_text('Message', message)}</Error><RequestId>mailcheck</RequestId></ErrorResponse>"
     )
-    return Response(status, text.encode("utf-8", "replace"), XML)
+    return Reply(status, text.encode("utf-8", "replace"), XML)
 
 
 SES_QUERY = Provider(
@@ -287,7 +286,6 @@ SES_QUERY = Provider(
         InboxFull: (400, "LimitExceeded"),
         RecipientUnknown: (400, "MessageRejected"),
         RequestRepeated: (400, "InvalidParameterValue"),
-        RequestRunning: (400, "InvalidParameterValue"),
         ExpectedFailure: (503, "ServiceUnavailable"),
         Crash: (500, "InternalFailure"),
     },

@@ -56,7 +56,7 @@ def provider_of(path: str) -> Provider:
 
 def status(path: str, kind: type[ExpectedFailure]) -> int:
     """Return the status of a problem."""
-    return provider_of(path).statuses[kind][0]
+    return provider_of(path).status_of(kind)[0]
 
 
 def to_fault(path: str, tag: str) -> object:

@@ -12,7 +12,7 @@ from mailcheck.web.dashboard.rendering import FORM_TOKEN, Renderer, redirect
 from mailcheck.web.dashboard.visits import CONFIRMED_PERSON, PERSON, Page, Visit, prefers_html
 from mailcheck.web.site import costs
 from mailcheck.web.site.failures import CONFIRMATION_NEEDED
-from mailcheck.web.site.replies import Reply, error_reply, reply_to_failure
+from mailcheck.web.site.replies import Reply, error_reply
 
 PASSWORD, CREDENTIAL = "confirm-password", "confirm-credential"
 """The form fields that confirm who the person is."""
@@ -72,11 +72,10 @@ class ConfirmPages(Struct, frozen=True):
                 "who you are",
             )
         path = visit.request.path.decode("ascii", "replace")
-        more = {} if failure is None else reply_to_failure(failure).headers
         return self._renderer.page(
             visit,
             "confirm.html",
-            headers={**(headers or {}), **more},
+            headers=headers,
             status=CONFIRMATION_NEEDED,
             error=failure,
             action=path,

@@ -11,7 +11,7 @@ from mailcheck.core.rights import Scope
 from mailcheck.operations.oauth.clients import OAuthClients
 from mailcheck.operations.oauth.grants import Grants
 from mailcheck.web.dashboard.accounts.confirm_pages import ConfirmPages
-from mailcheck.web.dashboard.rendering import Renderer, describe_failure
+from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import LONGEST_PATH, PERSON, Page, Visit
 from mailcheck.web.oauth.authorization import Return, read_request, read_return
 from mailcheck.web.oauth.server import AUTHORIZE_PATH, OAuthSettings
@@ -114,8 +114,7 @@ class ConsentPages(Struct, frozen=True):
             visit,
             "authorize.html",
             headers=HEADERS,
-            status=200 if failure is None else status_of(failure),
-            problem=None if failure is None else describe_failure(failure),
+            error=failure,
             client=back.client,
             destination=describe_redirect(back.redirect_uri),
             older=await self._grants.older(back.client, visit.visitor),

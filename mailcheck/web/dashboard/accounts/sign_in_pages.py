@@ -1,6 +1,5 @@
 """Pages to sign in, sign out and sign up."""
 
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from msgspec import Struct
@@ -25,7 +24,7 @@ from mailcheck.web.dashboard.cookies import (
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import ANYONE, Page, Visit, next_path
 from mailcheck.web.site import costs
-from mailcheck.web.site.replies import Reply, reply_to_failure
+from mailcheck.web.site.replies import Reply
 
 JOIN_PATH = "/join"
 """The page of an invitation to a project."""
@@ -157,10 +156,10 @@ class SignInPages(Struct, frozen=True):
         """
         invitation = invitation_in(wanted)
         invited = await self._register.find_invitation(invitation) if invitation else None
-        return self._form(
+        return self._renderer.page(
             visit,
             "sign_in.html",
-            failure,
+            error=failure,
             name=name,
             wanted=wanted,
             invitation=invitation,
@@ -179,16 +178,14 @@ class SignInPages(Struct, frozen=True):
         name: str = "",
         failure: ExpectedFailure | None = None,
     ) -> Reply:
-        return self._form(
-            visit, "sign_up.html", failure, name=name, invitation=invitation, invited=invited
+        return self._renderer.page(
+            visit,
+            "sign_up.html",
+            error=failure,
+            name=name,
+            invitation=invitation,
+            invited=invited,
         )
-
-    def _form(
-        self, visit: Visit, template: str, failure: ExpectedFailure | None, **values: Any
-    ) -> Reply:
-        """Render a form, with the failure of its last submission."""
-        headers = None if failure is None else reply_to_failure(failure).headers
-        return self._renderer.page(visit, template, headers=headers, error=failure, **values)
 
 
 def invitation_in(path: str) -> str:
