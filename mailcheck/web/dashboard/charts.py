@@ -31,16 +31,54 @@ class Trend(Struct, frozen=True):
     height: int = HEIGHT
 
 
+class Scale(Struct, frozen=True):
+    """Gives values over time their places in a picture: ``height`` and ``width`` in its own units.
+
+    ``begins`` and ``ends`` are at the margins of the sides, and the values ``lowest`` and
+    ``highest`` at those below and above.
+    """
+
+    width: int
+    height: int
+    margin: int
+    begins: int
+    ends: int
+    lowest: float
+    highest: float
+
+    def x(self, at: int) -> float:
+        """Return the place of a moment. A moment outside the period is at its nearest end."""
+        part = (max(at, self.begins) - self.begins) / max(1, self.ends - self.begins)
+        return round(self.margin + min(1.0, part) * (self.width - 2 * self.margin), 1)
+
+    def y(self, value: float) -> float:
+        """Return the place of a value, which is less for a higher one."""
+        part = (value - self.lowest) / (self.highest - self.lowest)
+        return round(self.height - self.margin - part * (self.height - 2 * self.margin), 1)
+
+    def draw_steps(self, values: Sequence[tuple[Instant, float]]) -> list[tuple[float, float]]:
+        """Return the corners of a line in which each value holds until the next one."""
+        corners: list[tuple[float, float]] = []
+        for at, value in (*values, *((self.ends, value) for _, value in values[-1:])):
+            x, y = self.x(at), self.y(value)
+            if corners and corners[-1][1] != y:
+                corners.append((x, corners[-1][1]))
+            corners.append((x, y))
+        return corners
+
+
+def points_of(corners: Sequence[tuple[float, float]]) -> str:
+    """Return the points of a line in SVG."""
+    return " ".join(f"{x},{y}" for x, y in corners)
+
+
 def draw_trend(values: Sequence[float], best: float) -> Trend | None:
     """Draw values at equal distances, oldest first. Return `None` for fewer than two values."""
     if len(values) < 2:
         return None
-    step = (WIDTH - 2 * MARGIN) / (len(values) - 1)
-    corners = [
-        (round(MARGIN + place * step, 1), _height_of(value, best))
-        for place, value in enumerate(values)
-    ]
-    return _make(corners, values[0], values[-1])
+    scale = Scale(WIDTH, HEIGHT, MARGIN, begins=0, ends=len(values) - 1, lowest=0, highest=best)
+    corners = [(scale.x(place), scale.y(value)) for place, value in enumerate(values)]
+    return Trend(points_of(corners), corners[-1], values[0], values[-1])
 
 
 def draw_scores(scores: Sequence[WatchScore], begins: Instant, ends: Instant) -> Trend | None:
@@ -48,14 +86,9 @@ def draw_scores(scores: Sequence[WatchScore], begins: Instant, ends: Instant) ->
     if not scores:
         return None
     begins = max(begins, scores[0].at)  # a new watch has no older scores
-    corners: list[tuple[float, float]] = []
-    for score in scores:
-        x, y = _place(score.at, begins, ends), _height_of(score.score, 100)
-        if corners:
-            corners.append((x, corners[-1][1]))
-        corners.append((x, y))
-    corners.append((WIDTH - MARGIN, corners[-1][1]))
-    return _make(corners, scores[0].score, scores[-1].score)
+    scale = Scale(WIDTH, HEIGHT, MARGIN, begins=begins, ends=ends, lowest=0, highest=100)
+    corners = scale.draw_steps([(score.at, score.score) for score in scores])
+    return Trend(points_of(corners), corners[-1], scores[0].score, scores[-1].score)
 
 
 class DayBars(Struct, frozen=True):
@@ -82,26 +115,13 @@ def draw_days(
     :param width: number of days in a bar.
     :param length: number of days of the period before today.
     """
-    highest = max((day.mail.total for day in days), default=0)
-    if not highest:
-        return None
-    paths: dict[Origin, list[str]] = {one: [] for one in Origin}
-    for day in days:
-        x = (day.first_day - begins) // (width * DAY) * BAR_STEP
-        top: float = DAYS_HEIGHT
-        for origin, path in paths.items():
-            tall = round(getattr(day.mail, origin.value) * DAYS_HEIGHT / highest, 1)
-            if tall:
-                top = round(top - tall, 1)
-                path.append(f"M{x} {top:g}h{BAR_WIDTH}v{tall:g}h-{BAR_WIDTH}z")
-    return DayBars(
-        tuple((origin.value, "".join(path)) for origin, path in paths.items() if path),
-        highest,
-        first_day=format_instant(begins)[:10],
-        last_day=format_instant(Instant(begins + length * DAY))[:10],
-        unit=UNITS[width],
-        width=(length // width + 1) * BAR_STEP,
-    )
+    bars = {
+        (day.first_day - begins) // (width * DAY): [
+            getattr(day.mail, origin.value) for origin in Origin
+        ]
+        for day in days
+    }
+    return _draw_bars(bars, begins, Instant(begins + length * DAY), width, length // width + 1)
 
 
 def draw_requests(requests: Mapping[int, int], last_day: int, length: int) -> DayBars | None:
@@ -109,32 +129,31 @@ def draw_requests(requests: Mapping[int, int], last_day: int, length: int) -> Da
 
     :param requests: numbers by days since 1970.
     """
-    highest, first_day = max(requests.values(), default=0), last_day - length + 1
+    first_day = last_day - length + 1
+    bars = {day - first_day: [number] for day, number in sorted(requests.items())}
+    return _draw_bars(bars, Instant(first_day * DAY), Instant(last_day * DAY), 1, length)
+
+
+def _draw_bars(
+    bars: Mapping[int, Sequence[int]], begins: Instant, ends: Instant, width: int, count: int
+) -> DayBars | None:
+    """Draw bars by their places, each with a number for each origin."""
+    highest = max(map(sum, bars.values()), default=0)
     if not highest:
         return None
-    path = []
-    for day, number in sorted(requests.items()):
-        tall = round(number * DAYS_HEIGHT / highest, 1)
-        x, top = (day - first_day) * BAR_STEP, round(DAYS_HEIGHT - tall, 1)
-        path.append(f"M{x} {top:g}h{BAR_WIDTH}v{tall:g}h-{BAR_WIDTH}z")
+    paths: dict[str, list[str]] = {origin.value: [] for origin in Origin}
+    for place, numbers in bars.items():
+        top: float = DAYS_HEIGHT
+        for path, number in zip(paths.values(), numbers, strict=False):
+            tall = round(number * DAYS_HEIGHT / highest, 1)
+            if tall:
+                top = round(top - tall, 1)
+                path.append(f"M{place * BAR_STEP} {top:g}h{BAR_WIDTH}v{tall:g}h-{BAR_WIDTH}z")
     return DayBars(
-        ((Origin.YOURS.value, "".join(path)),),
+        tuple((origin, "".join(path)) for origin, path in paths.items() if path),
         highest,
-        first_day=format_instant(Instant(first_day * DAY))[:10],
-        last_day=format_instant(Instant(last_day * DAY))[:10],
-        unit=UNITS[1],
-        width=length * BAR_STEP,
+        first_day=format_instant(begins)[:10],
+        last_day=format_instant(ends)[:10],
+        unit=UNITS[width],
+        width=count * BAR_STEP,
     )
-
-
-def _make(corners: Sequence[tuple[float, float]], first: float, last: float) -> Trend:
-    return Trend(" ".join(f"{x},{y}" for x, y in corners), corners[-1], first, last)
-
-
-def _place(at: Instant, begins: Instant, ends: Instant) -> float:
-    part = (max(at, begins) - begins) / max(1, ends - begins)
-    return round(MARGIN + min(1.0, part) * (WIDTH - 2 * MARGIN), 1)
-
-
-def _height_of(value: float, best: float) -> float:
-    return round(HEIGHT - MARGIN - value * (HEIGHT - 2 * MARGIN) / best, 1)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mailcheck.api.domains.watches import host_uptimes, render_history, render_shown, write_csv
 from mailcheck.api.requests.fields import INTEGER
@@ -26,6 +27,7 @@ from mailcheck.core.webhooks import address_of
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.domains.watches.manage_watches import ManageWatches
 from mailcheck.operations.semaphores import CheckSlots
+from mailcheck.web.dashboard.charts import Scale, points_of
 from mailcheck.web.dashboard.domains.frame import HISTORY, DomainFrame, path_of
 from mailcheck.web.dashboard.domains.view import ALERT_LEVELS
 from mailcheck.web.dashboard.rendering import Renderer, redirect, write_moment
@@ -68,56 +70,30 @@ def draw_history(
     """Plot the score with all changes, and each factor alone. Return `None` without scores."""
     if not scores:
         return None
+    scale = Scale(WIDTH, HEIGHT, MARGIN, begins=begins, ends=ends, lowest=0, highest=100)
     steps = [(score.at, score.score) for score in scores]
     marked = [change for change in changes if change.topic != "score"][-MAX_MARKS:]
     # Marks are drawn in this order, so that the most severe one is on top.
     marked.sort(key=lambda one: list(ALERT_LEVELS).index(one.severity), reverse=True)
     marks = tuple(
         Mark(
-            _place(change.at, begins, ends),
+            scale.x(change.at),
             ALERT_LEVELS[change.severity],
             f"{write_moment(format_instant(change.at))} {change.sentence}",
         )
         for change in marked
     )
-    whole = Plot(
-        "Score", _line(steps, begins, ends, 0, 100, height=HEIGHT), HEIGHT, steps[-1][1], marks
-    )
+    whole = Plot("Score", points_of(scale.draw_steps(steps)), HEIGHT, steps[-1][1], marks)
     factors = []
     for name in (factor.value for factor in FactorName):
         steps = [(score.at, score.points[name]) for score in scores if name in score.points]
         values = [value for _, value in steps]
-        lowest, highest = min(0, *values, 0), max(1, *values, 1)
-        line = _line(steps, begins, ends, lowest, highest, height=SMALL_HEIGHT)
+        small = replace(
+            scale, height=SMALL_HEIGHT, lowest=min(0, *values, 0), highest=max(1, *values, 1)
+        )
+        line = points_of(small.draw_steps(steps))
         factors.append(Plot(name, line, SMALL_HEIGHT, values[-1] if values else 0))
     return whole, factors
-
-
-def _place(at: Instant, begins: Instant, ends: Instant) -> float:
-    part = (max(at, begins) - begins) / max(1, ends - begins)
-    return round(MARGIN + min(1.0, part) * (WIDTH - 2 * MARGIN), 1)
-
-
-def _line(
-    steps: Sequence[tuple[Instant, int]],
-    begins: Instant,
-    ends: Instant,
-    lowest: int,
-    highest: int,
-    height: int,
-) -> str:
-    """Return the points of a step line."""
-    points = []
-    last = None
-    rise = (height - 2 * MARGIN) / (highest - lowest)
-    for at, value in [*steps, (ends, steps[-1][1] if steps else 0)]:
-        x = _place(at, begins, ends)
-        y = round(height - MARGIN - (value - lowest) * rise, 1)
-        if last is not None and last != y:
-            points.append(f"{x},{last}")
-        points.append(f"{x},{y}")
-        last = y
-    return " ".join(points) if steps else ""
 
 
 MAX_DAYS = HISTORY_KEPT // DAY

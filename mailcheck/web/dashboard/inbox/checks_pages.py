@@ -200,57 +200,25 @@ class CheckPages(Struct, frozen=True):
     _renderer: Renderer
 
     def pages(self) -> list[Page]:
-        """List the pages."""
+        """List the pages, for the mails of the inbox and for those of tests."""
         return [
-            Page("GET", f"{MESSAGE}/checks", self.of_message, costs.PARTS),
-            Page("POST", f"{MESSAGE}/checks/links", self.links_of_message, costs.PARTS),
-            Page(
-                "POST", f"{MESSAGE}/checks/unsubscribe", self.unsubscribe_from_message, costs.PARTS
-            ),
-            Page("GET", f"{TEST}/checks", self.of_test, costs.PARTS),
-            Page("POST", f"{TEST}/checks/links", self.links_of_test, costs.PARTS),
-            Page("POST", f"{TEST}/checks/unsubscribe", self.unsubscribe_from_test, costs.PARTS),
+            page
+            for mail in (MESSAGE, TEST)
+            for page in (
+                Page("GET", f"{mail}/checks", self.show, costs.PARTS),
+                Page("POST", f"{mail}/checks/links", self.check_links, costs.PARTS),
+                Page("POST", f"{mail}/checks/unsubscribe", self.unsubscribe, costs.PARTS),
+            )
         ]
 
-    async def of_message(self, visit: Visit) -> Reply:
-        """GET /inbox/messages/{id}/checks."""
-        return self._show(visit, await self._check_message(visit))
+    async def show(self, visit: Visit) -> Reply:
+        """GET .../checks."""
+        checked = await self._check(visit)
+        return self._render(visit, checked, view_checks(checked.checks))
 
-    async def links_of_message(self, visit: Visit) -> Reply:
-        """POST /inbox/messages/{id}/checks/links: link (its index, repeatable), or get."""
-        return await self._ask(visit, await self._check_message(visit))
-
-    async def of_test(self, visit: Visit) -> Reply:
-        """GET /tests/{id}/checks."""
-        return self._show(visit, await self._check_test(visit))
-
-    async def links_of_test(self, visit: Visit) -> Reply:
-        """POST /tests/{id}/checks/links: link (its index, repeatable), or get."""
-        return await self._ask(visit, await self._check_test(visit))
-
-    async def unsubscribe_from_message(self, visit: Visit) -> Reply:
-        """POST /inbox/messages/{id}/checks/unsubscribe: press the one-click unsubscribe."""
-        return await self._press(visit, await self._check_message(visit))
-
-    async def unsubscribe_from_test(self, visit: Visit) -> Reply:
-        """POST /tests/{id}/checks/unsubscribe: press the one-click unsubscribe."""
-        return await self._press(visit, await self._check_test(visit))
-
-    async def _check_message(self, visit: Visit) -> CheckedMail:
-        message_id = MessageId(visit.path["message_id"])
-        message = await self._inbox.read.message(visit.account.id, message_id)
-        checks = await self._inbox.check.of_message(message)
-        here, subject = f"/inbox/messages/{message_id}", message.summary.header.subject
-        return CheckedMail(checks, here, "the mail", subject)
-
-    async def _check_test(self, visit: Visit) -> CheckedMail:
-        test_id = visit.path["test_id"]
-        mail = await self._tests.mail(visit.account.id, test_id)
-        checks = await self._inbox.check.of_test(test_id, mail)
-        subject = summarize_header(mail.raw_message).subject
-        return CheckedMail(checks, f"/tests/{test_id}", "the report", subject)
-
-    async def _ask(self, visit: Visit, checked: CheckedMail) -> Reply:
+    async def check_links(self, visit: Visit) -> Reply:
+        """POST .../checks/links: link (its index, repeatable), or get."""
+        checked = await self._check(visit)
         checks = checked.checks
         single = visit.form.texts("get", 1)
         numbers = single or visit.form.texts("link", MAX_LINKS_SHOWN)
@@ -262,7 +230,9 @@ class CheckPages(Struct, frozen=True):
             values["notice_of_links"] = "No link is selected."
         return self._render(visit, checked, values)
 
-    async def _press(self, visit: Visit, checked: CheckedMail) -> Reply:
+    async def unsubscribe(self, visit: Visit) -> Reply:
+        """POST .../checks/unsubscribe: press the one-click unsubscribe."""
+        checked = await self._check(visit)
         checks = checked.checks
         pressing = self._inbox.check_links.press_unsubscribe(visit.account.id, checks.one_click)
         pressed = await pressing
@@ -270,8 +240,19 @@ class CheckPages(Struct, frozen=True):
         values = view_checks(checks)
         return self._render(visit, checked, {**values, "pressed": pressed, "press_level": level})
 
-    def _show(self, visit: Visit, checked: CheckedMail) -> Reply:
-        return self._render(visit, checked, view_checks(checked.checks))
+    async def _check(self, visit: Visit) -> CheckedMail:
+        """Check the mail of the message or of the test in the path."""
+        test_id = visit.path.get("test_id")
+        if test_id is not None:
+            mail = await self._tests.mail(visit.account.id, test_id)
+            checks = await self._inbox.check.of_test(test_id, mail)
+            subject = summarize_header(mail.raw_message).subject
+            return CheckedMail(checks, f"/tests/{test_id}", "the report", subject)
+        message_id = MessageId(visit.path["message_id"])
+        message = await self._inbox.read.message(visit.account.id, message_id)
+        checks = await self._inbox.check.of_message(message)
+        here, subject = f"/inbox/messages/{message_id}", message.summary.header.subject
+        return CheckedMail(checks, here, "the mail", subject)
 
     def _render(self, visit: Visit, checked: CheckedMail, values: dict[str, Any]) -> Reply:
         return self._renderer.page(
