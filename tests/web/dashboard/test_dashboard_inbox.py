@@ -353,7 +353,11 @@ def test_a_list_is_filtered_by_recipient(browser: Browser, account: Account) -> 
 
 
 def test_the_theme_is_stored_in_a_cookie(ann: Browser) -> None:
-    """The chosen theme is stored, redirects to a page of this site, and can be reset."""
+    """The chosen theme is stored, redirects to a page of this site, and can be reset.
+
+    Error pages offer it, too, and lead to the overview.
+    """
+    assert b'name="theme" value="dark"' in fetch(ann, "/p/me/tests/missing").body
     ann.open("/keys")
     answer = ann.submit("/theme", theme="dark", next="/keys")
     assert answer.headers["location"] == "/p/me/keys"

@@ -36,6 +36,9 @@ async function copy(source) {
   }
 }
 
+// On a phone the menu is one line, which may be longer than the screen.
+document.querySelector(".top nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+
 // Show times in the time zone of the reader. The title keeps the time in UTC. Days stay as they are.
 const written = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "medium" });

@@ -328,6 +328,10 @@ def format_rows(base: str) -> Mapping[InboundFormat, FormatRow]:
             (
                 "One transaction has all recipients; the mail stays as it is.",
                 "The schedule is that of Postfix, for eight hours instead of five days.",
+                (
+                    "A public server at port 25 gets mail only if the operator allows its network"
+                    " in `[webhooks] allow`: it takes mail for its users from anybody."
+                ),
             ),
         ),
         InboundFormat.MAILCHECK: FormatRow(
