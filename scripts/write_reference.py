@@ -34,6 +34,7 @@ from mailcheck.config.options import Config, NamedOption, options_of
 from mailcheck.config.reading import FILE_SUFFIX, variable_name
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.inbound import (
+    NO_LIMIT,
     InboundDeliveryId,
     InboundFault,
     InboundFormat,
@@ -54,7 +55,7 @@ from mailcheck.web.dashboard.snippets import write_snippets
 from mailcheck.web.mcp.protocol_modes import Extension
 from mailcheck.web.providers.bodies import read_form
 from mailcheck.web.providers.catalogue import PROVIDERS
-from mailcheck.web.providers.inbound.catalogue import LARGEST, FormatRow, format_rows
+from mailcheck.web.providers.inbound.catalogue import FormatRow, format_rows
 from mailcheck.web.providers.provider import MEANINGS, Posting, Provider, Support
 from mailcheck.web.site.application import Route
 from mailcheck.web.site.likeness import Like
@@ -832,7 +833,7 @@ def _interval(seconds: int) -> str:
 
 
 def _limit(octets: int) -> str:
-    if octets == LARGEST:
+    if octets == NO_LIMIT:
         return "not documented"
     unit, name = (1_048_576, "MiB") if octets >= 1_048_576 else (1_024, "KiB")
     return f"{octets // unit} {name}"

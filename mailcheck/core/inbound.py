@@ -240,13 +240,19 @@ OpenInboundRoute = Callable[[InboundRoute, InboundMoment], InboundRequest]
 """Writes the request that a provider makes when a route is created."""
 
 
+NO_LIMIT = 104_857_600
+"""Limit, in octets, of formats whose provider documents none. No mail here is larger."""
+
+SUCCESS = range(200, 300)
+"""The statuses after which a provider has delivered the mail."""
+
+
 class InboundProvider(Struct, frozen=True):
     """A format: the requests of its provider, and the effect of each answer.
 
     :param write: `None` for the format ``smtp``, whose mails are not requests.
-    :param done: the statuses after which the provider has delivered the mail.
-    :param final: the statuses after which it never tries again; `None` stands for no answer. All
-        others are retried.
+    :param final: the statuses after which the provider never tries again; `None` stands for no
+        answer. All others are retried.
     :param schedule: the seconds from each attempt to the next one. The mail is given up after the
         last one.
     :param most_octets: the largest mail that the provider accepts.
@@ -259,12 +265,11 @@ class InboundProvider(Struct, frozen=True):
     """
 
     write: WriteInboundRequest | None
-    done: Collection[int]
     final: Collection[int | None]
     schedule: tuple[int, ...]
-    most_octets: int
-    is_per_recipient: bool
-    faults: frozenset[InboundFault]
+    most_octets: int = NO_LIMIT
+    is_per_recipient: bool = False
+    faults: frozenset[InboundFault] = frozenset(InboundFault)
     open: OpenInboundRoute | None = None
     seconds: float = 15.0
 
@@ -370,7 +375,7 @@ def judge_attempt(
     number = delivery.attempts + 1
     if delivery.taken_at is not None:
         return NextStep(InboundState.DELIVERED)  # the repetition, whatever its answer is
-    if status is not None and status in provider.done:
+    if status is not None and status in SUCCESS:
         if delivery.fault is InboundFault.TWICE:
             return NextStep(InboundState.RETRYING, LEAST_WAIT)
         return NextStep(InboundState.DELIVERED)

@@ -15,6 +15,7 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from mailcheck.core.errors import ExpectedFailure, MailTooLarge, WorkerDied, WorkTooSlow
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.inbound import (
+    SUCCESS,
     InboundAttempt,
     InboundDelivery,
     InboundDeliveryId,
@@ -253,7 +254,7 @@ class DeliverInbound(QueueWorker[InboundDeliveryId, InboundJob], eq=False):
             await self._postpone(job, answer.wait)
             return
         step = judge_attempt(provider, job.delivery, job.route.speed, answer.status)
-        is_taken = answer.status is not None and answer.status in provider.done
+        is_taken = answer.status is not None and answer.status in SUCCESS
         attempt = InboundAttempt(
             delivery_id=job.delivery.id,
             route_id=job.route.id,

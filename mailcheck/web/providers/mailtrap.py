@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from mailcheck.api.shapes import dump_json
 from mailcheck.core.errors import InboxFull, InvalidParameter
 from mailcheck.core.inbound import InboundFormat, InboundMail, InboundRoute
+from mailcheck.core.instants import format_instant
 from mailcheck.core.webhooks import EventKind
 from mailcheck.operations.write_mail import OutgoingMail, make_headers
 from mailcheck.web.providers.bodies import (
@@ -26,7 +27,7 @@ from mailcheck.web.providers.bodies import (
 from mailcheck.web.providers.events import BOUNCE, Event
 from mailcheck.web.providers.inbound.mailtrap import decimal_id, inbox_id
 from mailcheck.web.providers.inbound.received import ReceivedFile, ReceivedMail
-from mailcheck.web.providers.inbound.signing import rendered, uuid_of
+from mailcheck.web.providers.inbound.signing import uuid_of
 from mailcheck.web.providers.people import Named, people_of, person_of
 from mailcheck.web.providers.provider import (
     STATUSES_WITHOUT_CODES,
@@ -239,7 +240,7 @@ def show_message(fetched: Fetched) -> Reply:
         "html_body": None if html is None else html.text,
         "text_body": None if text is None else text.text,
         "raw_message_url": fetched.file_url(RAW),
-        "raw_message_expires_at": rendered(fetched.ends_at),
+        "raw_message_expires_at": format_instant(fetched.ends_at),
         "attachments": [_received_file(fetched, file) for file in received.files],
     }
     return json_reply(value)
@@ -292,7 +293,7 @@ def _received_facts(
         "size": len(received.raw_message),
         "html_size": 0 if received.html is None else len(received.html.data),
         "text_size": 0 if received.text is None else len(received.text.data),
-        "received_at": rendered(mail.received_at),
+        "received_at": format_instant(mail.received_at),
     }
 
 
@@ -305,7 +306,7 @@ def _received_file(fetched: Fetched, file: ReceivedFile) -> Mapping[str, object]
         "content_disposition": file.disposition or None,
         "content_id": file.content_id or None,
         "download_url": fetched.file_url(str(file.number)),
-        "download_url_expires_at": rendered(fetched.ends_at),
+        "download_url_expires_at": format_instant(fetched.ends_at),
     }
 
 

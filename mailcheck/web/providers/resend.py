@@ -47,7 +47,6 @@ from mailcheck.web.providers.events import (
 )
 from mailcheck.web.providers.inbound.received import ReceivedFile, ReceivedMail
 from mailcheck.web.providers.inbound.resend import file_facts, file_id, people_of
-from mailcheck.web.providers.inbound.signing import rendered
 from mailcheck.web.providers.posted import read_request
 from mailcheck.web.providers.provider import (
     CREATED_AT,
@@ -370,7 +369,7 @@ def show_received(fetched: Fetched) -> Reply:
         "headers": _received_headers(received),
         "raw": {
             "download_url": fetched.file_url(RAW),
-            "expires_at": rendered(fetched.ends_at),
+            "expires_at": format_instant(fetched.ends_at),
         },
         "attachments": [_sized_facts(mail, file) for file in received.files],
         "html_format": html_format,
@@ -426,7 +425,7 @@ def _received_facts(mail: InboundMail, received: ReceivedMail) -> Mapping[str, o
     return {
         "id": mail.id,
         **people_of(mail, received),
-        "created_at": rendered(mail.received_at),
+        "created_at": format_instant(mail.received_at),
         "subject": received.find("subject"),
         "reply_to": [person.address for person in received.people("reply-to")],
         "received_for": mail.recipients,
@@ -450,7 +449,7 @@ def _downloadable(fetched: Fetched, file: ReceivedFile) -> dict[str, object]:
     return {
         **_sized_facts(fetched.mail, file),
         "download_url": fetched.file_url(str(file.number)),
-        "expires_at": rendered(fetched.ends_at),
+        "expires_at": format_instant(fetched.ends_at),
     }
 
 

@@ -12,7 +12,7 @@ from mailcheck.core.inbound import (
     InboundRoute,
 )
 from mailcheck.web.providers.inbound.received import Address, ReceivedFile, ReceivedMail
-from mailcheck.web.providers.inbound.signing import authorized, uuid_of
+from mailcheck.web.providers.inbound.signing import json_request, uuid_of
 
 
 def write(mail: InboundMail, route: InboundRoute, moment: InboundMoment) -> InboundRequest:
@@ -37,8 +37,7 @@ def write(mail: InboundMail, route: InboundRoute, moment: InboundMoment) -> Inbo
         "RawHtmlBody": None if received.html is None else received.html.text,
         "RawTextBody": None if received.text is None else received.text.text.replace("\n", "\r\n"),
     }
-    headers = (("Content-Type", "application/json"), *authorized(route, moment))
-    return InboundRequest(route.url, headers, dump_json({"items": [item]}))
+    return json_request(route, moment, {"items": [item]})
 
 
 def _person(person: Address) -> Mapping[str, str | None]:

@@ -1,6 +1,6 @@
 """The formats of inbound routes: requests, answers, schedules and limits of each provider."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -10,7 +10,6 @@ from mailcheck.core.inbound import (
     InboundFormat,
     InboundProvider,
     InboundProviders,
-    OpenInboundRoute,
     WriteInboundRequest,
 )
 from mailcheck.web.providers.inbound import (
@@ -28,17 +27,12 @@ from mailcheck.web.providers.inbound import (
 KIB, MIB = 1_024, 1_048_576
 MINUTE, HOUR = 60, 3_600
 
-LARGEST = 104_857_600
-"""Limit, in octets, of formats whose provider documents none. No mail here is larger."""
-
-SUCCESS = range(200, 300)
 CLIENT_ERRORS = range(400, 500)
 REDIRECTS = range(300, 400)
 SERVER_ERRORS = range(500, 600)
 TOO_MANY = 429
 
-_ALL_FAULTS = frozenset(InboundFault)
-_WITHOUT_TIME = _ALL_FAULTS - {InboundFault.OLD_TIME_STAMP}
+_WITHOUT_TIME = frozenset(InboundFault) - {InboundFault.OLD_TIME_STAMP}
 _WITHOUT_SIGNATURE = _WITHOUT_TIME - {InboundFault.WRONG_SIGNATURE}
 
 SENDGRID_SCHEDULE = (*(450,) * 8, *(3 * HOUR,) * 23)
@@ -161,7 +155,7 @@ def format_rows(base: str) -> Mapping[InboundFormat, FormatRow]:
         ),
         InboundFormat.POSTMARK: FormatRow(
             "Postmark inbound webhook",
-            _provider(
+            InboundProvider(
                 postmark.write,
                 (403,),
                 POSTMARK_SCHEDULE,
@@ -183,7 +177,7 @@ def format_rows(base: str) -> Mapping[InboundFormat, FormatRow]:
         ),
         InboundFormat.RESEND: FormatRow(
             "Resend, `email.received`",
-            _provider(resend.write, (), RESEND_SCHEDULE),
+            InboundProvider(resend.write, (), RESEND_SCHEDULE),
             "`svix-id`, `svix-timestamp`, `svix-signature` (Standard Webhooks)",
             (
                 "The event has no bodies, no files and no verdicts.",
@@ -196,7 +190,7 @@ def format_rows(base: str) -> Mapping[InboundFormat, FormatRow]:
         ),
         InboundFormat.BREVO: FormatRow(
             "Brevo inbound parsing",
-            _provider(
+            InboundProvider(
                 brevo.write,
                 (
                     *REDIRECTS,
@@ -223,7 +217,9 @@ def format_rows(base: str) -> Mapping[InboundFormat, FormatRow]:
         ),
         InboundFormat.MAILTRAP: FormatRow(
             "Mailtrap inbound",
-            _provider(mailtrap.write, (), MAILTRAP_SCHEDULE, faults=_WITHOUT_TIME, seconds=30.0),
+            InboundProvider(
+                mailtrap.write, (), MAILTRAP_SCHEDULE, faults=_WITHOUT_TIME, seconds=30.0
+            ),
             "`Mailtrap-Signature`: HMAC-SHA256 of the body with the secret of the route",
             (
                 (
@@ -239,7 +235,7 @@ def format_rows(base: str) -> Mapping[InboundFormat, FormatRow]:
         ),
         InboundFormat.SES: FormatRow(
             "Amazon SES over SNS",
-            _provider(
+            InboundProvider(
                 partial(ses.write, base=sns),
                 (*REDIRECTS, *CLIENT_ERRORS),
                 SNS_SCHEDULE,
@@ -276,7 +272,7 @@ def format_rows(base: str) -> Mapping[InboundFormat, FormatRow]:
         ),
         InboundFormat.CLOUDFLARE: FormatRow(
             "Cloudflare Email Workers, local handler of wrangler",
-            _provider(
+            InboundProvider(
                 relays.write_for_cloudflare,
                 (*REDIRECTS, *CLIENT_ERRORS, *SERVER_ERRORS, None),
                 (),
@@ -300,7 +296,7 @@ def format_rows(base: str) -> Mapping[InboundFormat, FormatRow]:
         ),
         InboundFormat.RAILS: FormatRow(
             "Rails Action Mailbox, ingress `relay`",
-            _provider(
+            InboundProvider(
                 relays.write_for_rails,
                 (),
                 SERVER_SCHEDULE,
@@ -321,7 +317,7 @@ def format_rows(base: str) -> Mapping[InboundFormat, FormatRow]:
         ),
         InboundFormat.SMTP: FormatRow(
             "SMTP",
-            _provider(
+            InboundProvider(
                 None, SERVER_ERRORS, SERVER_SCHEDULE, faults=_WITHOUT_SIGNATURE, seconds=30.0
             ),
             "user and password of the route (SMTP AUTH)",
@@ -336,7 +332,7 @@ def format_rows(base: str) -> Mapping[InboundFormat, FormatRow]:
         ),
         InboundFormat.MAILCHECK: FormatRow(
             "mailcheck",
-            _provider(own.write, (410,), OWN_SCHEDULE),
+            InboundProvider(own.write, (410,), OWN_SCHEDULE),
             "`webhook-id`, `webhook-timestamp`, `webhook-signature` (Standard Webhooks)",
             (
                 (
@@ -350,32 +346,8 @@ def format_rows(base: str) -> Mapping[InboundFormat, FormatRow]:
 
 
 def _sendgrid(write: WriteInboundRequest) -> InboundProvider:
-    return _provider(write, (*REDIRECTS, *CLIENT_ERRORS), SENDGRID_SCHEDULE, 30 * MIB)
+    return InboundProvider(write, (*REDIRECTS, *CLIENT_ERRORS), SENDGRID_SCHEDULE, 30 * MIB)
 
 
 def _mailgun(write: WriteInboundRequest) -> InboundProvider:
-    return _provider(write, (406,), MAILGUN_SCHEDULE, 25 * MIB, is_per_recipient=True)
-
-
-def _provider(
-    write: WriteInboundRequest | None,
-    final: Collection[int | None],
-    schedule: tuple[int, ...],
-    most_octets: int = LARGEST,
-    *,
-    is_per_recipient: bool = False,
-    faults: frozenset[InboundFault] = _ALL_FAULTS,
-    open: OpenInboundRoute | None = None,  # noqa: A002
-    seconds: float = 15.0,
-) -> InboundProvider:
-    return InboundProvider(
-        write=write,
-        done=SUCCESS,
-        final=frozenset(final),
-        schedule=schedule,
-        most_octets=most_octets,
-        is_per_recipient=is_per_recipient,
-        faults=faults,
-        open=open,
-        seconds=seconds,
-    )
+    return InboundProvider(write, (406,), MAILGUN_SCHEDULE, 25 * MIB, is_per_recipient=True)

@@ -51,7 +51,7 @@ def write_parsed(mail: InboundMail, route: InboundRoute, moment: InboundMoment) 
         FormFile(
             f"attachment-{file.number}",
             file.filename,
-            file.content_type + (f"; charset={file.charset}" if file.charset else ""),
+            file.full_type,
             file.data,
         )
         for file in received.files

@@ -2,7 +2,6 @@
 
 from uuid import UUID
 
-from mailcheck.api.shapes import dump_json
 from mailcheck.core.inbound import (
     InboundMail,
     InboundMoment,
@@ -11,8 +10,8 @@ from mailcheck.core.inbound import (
 )
 from mailcheck.web.providers.inbound.received import ReceivedMail
 from mailcheck.web.providers.inbound.signing import (
-    authorized,
     digest_of,
+    json_request,
     signed_by_mailtrap,
     uuid_of,
 )
@@ -28,13 +27,7 @@ def write(mail: InboundMail, route: InboundRoute, moment: InboundMoment) -> Inbo
         "message_id": decimal_id(mail),
         "from": ReceivedMail(mail.raw_message).author.shown,
     }
-    body = dump_json({"events": [event]})
-    headers = (
-        ("Content-Type", "application/json"),
-        *authorized(route, moment),
-        *signed_by_mailtrap(route, moment, body),
-    )
-    return InboundRequest(route.url, headers, body)
+    return json_request(route, moment, {"events": [event]}, signed_by_mailtrap)
 
 
 def inbox_id(route: InboundRoute) -> int:

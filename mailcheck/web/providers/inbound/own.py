@@ -2,11 +2,12 @@
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from functools import partial
 
-from mailcheck.api.shapes import dump_json
 from mailcheck.core.inbound import InboundMail, InboundMoment, InboundRequest, InboundRoute
+from mailcheck.core.instants import format_instant
 from mailcheck.web.providers.inbound.received import Address, ReceivedFile, ReceivedMail
-from mailcheck.web.providers.inbound.signing import authorized, rendered, signed_as_standard
+from mailcheck.web.providers.inbound.signing import json_request, signed_as_standard
 
 
 def write(mail: InboundMail, route: InboundRoute, moment: InboundMoment) -> InboundRequest:
@@ -37,14 +38,9 @@ def write(mail: InboundMail, route: InboundRoute, moment: InboundMoment) -> Inbo
             "spamScore": verdicts.spam_score,
         },
     }
-    at = rendered(mail.received_at)
-    body = dump_json({"type": "mail.received", "timestamp": at, "data": data})
-    headers = (
-        ("Content-Type", "application/json"),
-        *authorized(route, moment),
-        *signed_as_standard(route, moment, body, "webhook"),
-    )
-    return InboundRequest(route.url, headers, body)
+    at = format_instant(mail.received_at)
+    event = {"type": "mail.received", "timestamp": at, "data": data}
+    return json_request(route, moment, event, partial(signed_as_standard, prefix="webhook"))
 
 
 def _people(received: ReceivedMail, name: str) -> Sequence[Mapping[str, str]]:

@@ -2,10 +2,9 @@
 
 from base64 import b64encode
 
-from mailcheck.api.shapes import dump_json
 from mailcheck.core.inbound import InboundMail, InboundMoment, InboundRequest, InboundRoute
 from mailcheck.web.providers.inbound.received import Address, ReceivedFile, ReceivedMail
-from mailcheck.web.providers.inbound.signing import authorized
+from mailcheck.web.providers.inbound.signing import json_request
 from mailcheck.web.providers.inbound.trace import received_spf
 
 _NOT_REPEATED = frozenset(("from", "to", "cc", "subject", "date"))
@@ -45,8 +44,7 @@ def write(mail: InboundMail, route: InboundRoute, moment: InboundMoment) -> Inbo
         "Attachments": [_attachment(file) for file in received.files],
         "RawEmail": received.raw_message.decode("utf-8", "replace").replace("\r\n", "\n"),
     }
-    headers = (("Content-Type", "application/json"), *authorized(route, moment))
-    return InboundRequest(route.url, headers, dump_json(value))
+    return json_request(route, moment, value)
 
 
 def _full(person: Address) -> dict[str, str]:

@@ -60,6 +60,11 @@ class ReceivedFile(Struct, frozen=True):
     content_id: str
     data: bytes
 
+    @property
+    def full_type(self) -> str:
+        """The content type with the charset, if the mail names one."""
+        return self.content_type + (f"; charset={self.charset}" if self.charset else "")
+
 
 class ReceivedMail:
     """The fields, the bodies and the files of a mail. Nothing is parsed before it is used."""

@@ -1,18 +1,18 @@
 """The event ``email.received`` of Resend. The mail itself is behind its API."""
 
 from collections.abc import Mapping
+from functools import partial
 
-from mailcheck.api.shapes import dump_json
 from mailcheck.core.inbound import (
     InboundMail,
     InboundMoment,
     InboundRequest,
     InboundRoute,
 )
+from mailcheck.core.instants import format_instant
 from mailcheck.web.providers.inbound.received import ReceivedFile, ReceivedMail
 from mailcheck.web.providers.inbound.signing import (
-    authorized,
-    rendered,
+    json_request,
     signed_as_standard,
     uuid_of,
 )
@@ -23,10 +23,10 @@ def write(mail: InboundMail, route: InboundRoute, moment: InboundMoment) -> Inbo
     received = ReceivedMail(mail.raw_message)
     value = {
         "type": "email.received",
-        "created_at": rendered(mail.received_at),
+        "created_at": format_instant(mail.received_at),
         "data": {
             "email_id": mail.id,
-            "created_at": rendered(mail.received_at),
+            "created_at": format_instant(mail.received_at),
             **people_of(mail, received),
             "received_for": mail.recipients,
             "message_id": received.message_id,
@@ -34,13 +34,7 @@ def write(mail: InboundMail, route: InboundRoute, moment: InboundMoment) -> Inbo
             "attachments": [file_facts(mail, file) for file in received.files],
         },
     }
-    body = dump_json(value)
-    headers = (
-        ("Content-Type", "application/json"),
-        *authorized(route, moment),
-        *signed_as_standard(route, moment, body, "svix"),
-    )
-    return InboundRequest(route.url, headers, body)
+    return json_request(route, moment, value, partial(signed_as_standard, prefix="svix"))
 
 
 def people_of(mail: InboundMail, received: ReceivedMail) -> Mapping[str, object]:

@@ -45,7 +45,7 @@ def write_fields(mail: InboundMail, route: InboundRoute, moment: InboundMoment) 
         FormFile(
             f"attachment{file.number}",
             file.filename or f"attachment{file.number}",
-            file.content_type + (f"; charset={file.charset}" if file.charset else ""),
+            file.full_type,
             file.data,
         )
         for file in received.files

@@ -14,12 +14,12 @@ from mailcheck.core.inbound import (
     InboundRouteId,
     InboundVerdict,
 )
+from mailcheck.core.instants import format_instant
 from mailcheck.web.providers.inbound import sns_key
 from mailcheck.web.providers.inbound.received import ReceivedMail
 from mailcheck.web.providers.inbound.signing import (
     basic_authorization,
     digest_of,
-    rendered,
     uuid_of,
 )
 from mailcheck.web.providers.inbound.trace import on_top, received_from, received_spf
@@ -61,7 +61,7 @@ def write(
         "TopicArn": topic_of(route.id),
         "Subject": SUBJECT,
         "Message": dump_json(write_notification(mail, route)).decode(),
-        "Timestamp": rendered(moment.signed_at),
+        "Timestamp": format_instant(moment.signed_at),
         "SignatureVersion": "1",
     }
     query = {"Action": "Unsubscribe", "SubscriptionArn": subscription_of(route)}
@@ -81,7 +81,7 @@ def write_confirmation(route: InboundRoute, moment: InboundMoment, base: str) ->
         "Message": f"You have chosen to subscribe to the topic {topic}.\n"
         "To confirm the subscription, visit the SubscribeURL included in this message.",
         "SubscribeURL": f"{base}/?{urlencode(query, safe=':')}",
-        "Timestamp": rendered(moment.signed_at),
+        "Timestamp": format_instant(moment.signed_at),
         "SignatureVersion": "1",
     }
     return _request(route, moment, message, SIGNED_TO_CONFIRM, base, {})
@@ -127,7 +127,7 @@ def write_notification(mail: InboundMail, route: InboundRoute) -> Mapping[str, o
     """Return the JSON of SES, with the mail as text in ``content``."""
     raw_message = add_trace(mail)
     received = ReceivedMail(raw_message)
-    verdicts, at = mail.verdicts, rendered(mail.received_at)
+    verdicts, at = mail.verdicts, format_instant(mail.received_at)
     listed, is_cut = _listed_headers(received)
     statuses = {
         "spamVerdict": "FAIL" if verdicts.is_spam else "PASS",

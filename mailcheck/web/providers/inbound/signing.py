@@ -2,11 +2,13 @@
 
 import hashlib
 from base64 import b64encode
+from collections.abc import Callable
 from datetime import UTC, datetime
 from uuid import UUID
 
-from mailcheck.core.inbound import InboundMoment, InboundRoute
-from mailcheck.core.instants import SECOND, Instant, format_instant
+from mailcheck.api.shapes import dump_json
+from mailcheck.core.inbound import InboundMoment, InboundRequest, InboundRoute
+from mailcheck.core.instants import SECOND, Instant
 from mailcheck.operations.inbox.webhooks.event_signatures import (
     sign_body_with_hmac,
     sign_with_ecdsa,
@@ -17,6 +19,10 @@ WRONG_PASSWORD = "wrong"  # noqa: S105
 
 ACTION_MAILBOX = "actionmailbox"
 """The user of the ingresses of Rails, if the route has no other one."""
+
+
+Sign = Callable[[InboundRoute, InboundMoment, bytes], list[tuple[str, str]]]
+"""Returns the headers with the signature of a body."""
 
 
 def seconds_of(moment: Instant) -> str:
@@ -56,6 +62,17 @@ def authorized(route: InboundRoute, moment: InboundMoment, user: str = "") -> li
     """Return the header Authorization, if the route has a password."""
     value = basic_authorization(route, moment, user)
     return [("Authorization", value)] if value else []
+
+
+def json_request(
+    route: InboundRoute, moment: InboundMoment, value: object, sign: Sign | None = None
+) -> InboundRequest:
+    """Return a request whose body is JSON, with the password of the route and with a signature."""
+    body = dump_json(value)
+    headers = [("Content-Type", "application/json"), *authorized(route, moment)]
+    if sign is not None:
+        headers += sign(route, moment, body)
+    return InboundRequest(route.url, tuple(headers), body)
 
 
 def signed_by_sendgrid(
@@ -100,8 +117,3 @@ def signed_as_standard(
         (f"{prefix}-timestamp", seconds_of(moment.signed_at)),
         (f"{prefix}-signature", signature),
     ]
-
-
-def rendered(moment: Instant) -> str:
-    """Return a moment as text, with milliseconds (RFC 3339)."""
-    return format_instant(moment)
