@@ -33,7 +33,7 @@ from mailcheck.web.dashboard.accounts.people_pages import PeoplePages
 from mailcheck.web.dashboard.accounts.project_pages import ProjectPages
 from mailcheck.web.dashboard.accounts.sign_in_pages import SignInPages
 from mailcheck.web.dashboard.accounts.webhook_pages import WebhookPages
-from mailcheck.web.dashboard.api_reference.pages import AnswerPages, ApiPages
+from mailcheck.web.dashboard.api_reference.pages import AnswerPages, ApiPages, can_be_tried
 from mailcheck.web.dashboard.deliverability.history import ComparisonPages
 from mailcheck.web.dashboard.deliverability.live import DeliverabilityLivePages
 from mailcheck.web.dashboard.deliverability.pages import DeliverabilityPages
@@ -85,8 +85,9 @@ def build_pages(
     """Return the renderer, the pages to confirm on, and all pages of the dashboard."""
     problems, static = daemon.runtime.conditions.problems, StaticFiles()
     renderer = Renderer(static, lambda: bool(problems.get(DISK)))
+    tried = {route.operation.id: route for route in routes if can_be_tried(route)}
     answers = AnswerPages(
-        routes,
+        tried,
         daemon.inbox.read,
         daemon.tests.operations.manage,
         daemon.accounts.checks,
@@ -99,7 +100,7 @@ def build_pages(
         *confirm.pages(),
         *_account_pages(daemon, confirm, renderer),
         *_mail_pages(daemon, renderer),
-        *ApiPages(description, answers.shown, renderer).pages(),
+        *ApiPages(description, frozenset(tried), renderer).pages(),
         *answers.pages(),
     ]
     return renderer, confirm, pages

@@ -1,7 +1,7 @@
 """The doors of all providers: keys, limits, faults, idempotency keys, and storing."""
 
 import hashlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -58,6 +58,7 @@ from mailcheck.web.site.application import (
     admit_with_key,
     read_nothing,
 )
+from mailcheck.web.site.costs import Cost
 from mailcheck.web.site.failures import Problem
 from mailcheck.web.site.replies import Reply, error_reply
 from mailcheck.web.site.requests import headers_of
@@ -72,6 +73,9 @@ MAX_IDEMPOTENCY_KEY = 256
 """Maximum number of characters of an idempotency key."""
 
 SEED_BYTES = 16
+
+Handle = Callable[..., Awaitable[Reply]]
+"""Answers a call of a route of a provider."""
 
 Shown = TypeVar("Shown")
 
@@ -192,26 +196,29 @@ class Providers(Struct, frozen=True, eq=False):
         )
 
     def _route(self, provider: Provider, route: Route) -> application.Route[None]:
-        scope, cost = Scope.INBOX_WRITE, costs.POSTED_MAIL
-        if isinstance(route, FetchRoute):
-            handle, cost = partial(self._fetch_one, route), costs.CONTENT
-            scope = Scope.INBOX_READ
-        elif isinstance(route, FetchListRoute):
-            handle, cost = partial(self._fetch_list, route), costs.LISTED_MAILS
-            scope = Scope.INBOX_READ
-        elif isinstance(route, ShowRoute):
-            handle, cost = partial(self._show, route), costs.MESSAGE
-            scope = Scope.INBOX_READ if route.method == "GET" else Scope.INBOX_WRITE
-        elif isinstance(route, ListRoute):
-            handle, cost = partial(self._list, provider, route), costs.LISTED_MAILS
-            scope = Scope.INBOX_READ
-        elif isinstance(route, AskRoute):
-            handle, cost = partial(self._ask, provider, route), costs.QUESTION
-        else:
-            handle = partial(self._post, provider, route)
+        handle, cost, scope = self._handlers[type(route)]
+        if isinstance(route, ShowRoute) and route.method != "GET":
+            scope = Scope.INBOX_WRITE
         return application.Route(
-            route.method, route.path, handle, type(None), cost, scopes=(scope,)
+            route.method,
+            route.path,
+            partial(handle, provider, route),
+            type(None),
+            cost,
+            scopes=(scope,),
         )
+
+    @property
+    def _handlers(self) -> Mapping[type[Route], tuple[Handle, Cost, Scope]]:
+        """The handler of each kind of routes, with the cost of a call and the scope it needs."""
+        return {
+            SendRoute: (self._post, costs.POSTED_MAIL, Scope.INBOX_WRITE),
+            AskRoute: (self._ask, costs.QUESTION, Scope.INBOX_WRITE),
+            ShowRoute: (self._show, costs.MESSAGE, Scope.INBOX_READ),
+            ListRoute: (self._list, costs.LISTED_MAILS, Scope.INBOX_READ),
+            FetchRoute: (self._fetch_one, costs.CONTENT, Scope.INBOX_READ),
+            FetchListRoute: (self._fetch_list, costs.LISTED_MAILS, Scope.INBOX_READ),
+        }
 
     async def _ask(self, provider: Provider, route: AskRoute, call: Call[None]) -> Reply:
         secret, posting = provider.read_key(call.headers), self._posting_of(call)
@@ -233,7 +240,7 @@ class Providers(Struct, frozen=True, eq=False):
         uri = call.http.uri.decode("utf-8", "replace")
         return Posting(method, uri, call.headers, call.body, call.path, domain=self.domain)
 
-    async def _show(self, route: ShowRoute, call: Call[None]) -> Reply:
+    async def _show(self, _: Provider, route: ShowRoute, call: Call[None]) -> Reply:
         return route.show(await self.read.delivered(call.caller, call.path["id"]))
 
     async def _list(self, provider: Provider, route: ListRoute, call: Call[None]) -> Reply:
@@ -243,13 +250,13 @@ class Providers(Struct, frozen=True, eq=False):
         )
         return route.show(found, has_more)
 
-    async def _fetch_one(self, route: FetchRoute, call: Call[None]) -> Reply:
+    async def _fetch_one(self, _: Provider, route: FetchRoute, call: Call[None]) -> Reply:
         posting, account_id = self._posting_of(call), call.caller.account_id
         has = partial(_has, route, posting)
         show = partial(_show, route.show, posting, self.url, call.received_at)
         return await self.received.show(account_id, has, route.find(posting), show)
 
-    async def _fetch_list(self, route: FetchListRoute, call: Call[None]) -> Reply:
+    async def _fetch_list(self, _: Provider, route: FetchListRoute, call: Call[None]) -> Reply:
         posting, account_id = self._posting_of(call), call.caller.account_id
         page, has = route.page(posting), partial(_has, route, posting)
         ids, has_more = await self.received.ids(

@@ -1,5 +1,7 @@
 """Pages to list, create, test, resume and delete webhooks. A secret is shown once."""
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from mailcheck.api.inbox.webhooks import describe_filter
@@ -117,3 +119,13 @@ class WebhookPages(Struct, frozen=True):
         return self._renderer.page(
             visit, "webhook_secret.html", webhooks=[webhook], place=LIST_PATH
         )
+
+
+def show_secrets(
+    renderer: Renderer, visit: Visit, receivers: Sequence[Webhook], place: str, done: str
+) -> Reply:
+    """Show the secrets of new receivers of alerts, or lead to a page if none has one."""
+    signing = [receiver for receiver in receivers if receiver.is_signed]
+    if not signing:
+        return redirect(visit, place, done=done)
+    return renderer.page(visit, "webhook_secret.html", webhooks=signing, place=place)

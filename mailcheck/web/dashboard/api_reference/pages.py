@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -83,27 +83,17 @@ class Tried(Struct, frozen=True):
     answer: str
 
 
-class AnswerPages:
-    """Runs API calls for the signed-in account, within its session and its checks."""
+class AnswerPages(Struct, frozen=True):
+    """Runs API calls for the signed-in account, within its session and its checks.
 
-    def __init__(
-        self,
-        routes: Sequence[Route[Any]],
-        inbox: ReadInbox,
-        tests: ManageTests,
-        budget: CheckBudget,
-        renderer: Renderer,
-    ) -> None:
-        self._routes = {route.operation.id: route for route in routes if can_be_tried(route)}
-        self._inbox = inbox
-        self._tests = tests
-        self._budget = budget
-        self._renderer = renderer
+    :param routes: the calls that can be tried, by their names.
+    """
 
-    @property
-    def shown(self) -> frozenset[str]:
-        """Names of the calls that can be tried."""
-        return frozenset(self._routes)
+    _routes: Mapping[str, Route[Any]]
+    _inbox: ReadInbox
+    _tests: ManageTests
+    _budget: CheckBudget
+    _renderer: Renderer
 
     def pages(self) -> list[Page]:
         """List the page."""

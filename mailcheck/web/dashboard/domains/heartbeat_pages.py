@@ -19,6 +19,7 @@ from mailcheck.operations.domains.watches.manage_heartbeats import (
     ManageHeartbeats,
     SavedHeartbeat,
 )
+from mailcheck.web.dashboard.accounts.webhook_pages import show_secrets
 from mailcheck.web.dashboard.domains.view import ALERT_LEVELS
 from mailcheck.web.dashboard.rendering import Renderer, format_count, redirect
 from mailcheck.web.dashboard.visits import Page, Visit, with_form
@@ -177,10 +178,7 @@ class HeartbeatPages(Struct, frozen=True):
 
     def _saved(self, visit: Visit, saved: SavedHeartbeat, done: str) -> Reply:
         place = _path(saved.heartbeat.name)
-        signing = [receiver for receiver in saved.new_receivers if receiver.is_signed]
-        if not signing:
-            return redirect(visit, place, done=done)
-        return self._renderer.page(visit, "webhook_secret.html", webhooks=signing, place=place)
+        return show_secrets(self._renderer, visit, saved.new_receivers, place, done)
 
 
 def _path(name: str) -> str:

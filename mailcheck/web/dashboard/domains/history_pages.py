@@ -27,6 +27,7 @@ from mailcheck.core.webhooks import address_of
 from mailcheck.operations.accounts.authenticate import CheckBudget
 from mailcheck.operations.domains.watches.manage_watches import ManageWatches
 from mailcheck.operations.semaphores import CheckSlots
+from mailcheck.web.dashboard.accounts.webhook_pages import show_secrets
 from mailcheck.web.dashboard.charts import Scale, points_of
 from mailcheck.web.dashboard.domains.frame import HISTORY, DomainFrame, path_of
 from mailcheck.web.dashboard.domains.view import ALERT_LEVELS
@@ -184,11 +185,8 @@ class HistoryPages(Struct, frozen=True):
         target = self._frame.target(visit)
         settings = _read_settings(visit.entered(FIELDS))
         saved = await self._watches.save(visit.account.id, target.name, settings)
-        place = path_of(target.name, HISTORY)
-        signing = [receiver for receiver in saved.new_receivers if receiver.is_signed]
-        if not signing:
-            return redirect(visit, place, done="watch-saved")
-        return self._renderer.page(visit, "webhook_secret.html", webhooks=signing, place=place)
+        place, receivers = path_of(target.name, HISTORY), saved.new_receivers
+        return show_secrets(self._renderer, visit, receivers, place, "watch-saved")
 
     async def table(self, visit: Visit) -> Reply:
         """GET /domains/{domain}/history.csv."""
