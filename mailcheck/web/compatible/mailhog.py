@@ -209,10 +209,8 @@ class MailHog(Struct, frozen=True):
     async def _render(self, mail: Mail) -> Mapping[str, object]:
         raw = await self._raw(mail)
         root = await self._read(mail, raw)
-        sender, recipients = (
-            mail.message.envelope_sender,
-            [message.recipient for message in mail.messages],
-        )
+        sender = mail.message.envelope_sender
+        recipients = [message.recipient for message in mail.messages]
         content = _content(root)
         return {
             "ID": mail.id,

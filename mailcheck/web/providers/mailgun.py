@@ -277,6 +277,10 @@ def _domain(name: str) -> dict[str, object]:
     }
 
 
+STORED_TEXTS = ("body-plain", "body-html", "stripped-text", "stripped-signature", "stripped-html")
+"""The fields of a stored mail that have its text."""
+
+
 def show_stored(fetched: Fetched) -> Reply:
     """Return a stored mail: its fields, or the whole mail for ``Accept: message/rfc2822``."""
     mail = fetched.mail
@@ -288,13 +292,7 @@ def show_stored(fetched: Fetched) -> Reply:
         whole = on_top(received.raw_message, *results).decode("utf-8", "replace")
         return json_reply({**head, "body-mime": whole})
     fields = dict(parsed_fields(mail, received))
-    texts: dict[str, object] = {
-        name: fields[name]
-        for name in (
-            *("body-plain", "body-html", "stripped-text", "stripped-signature", "stripped-html"),
-        )
-        if name in fields
-    }
+    texts = {name: fields[name] for name in STORED_TEXTS if name in fields}
     url = message_url(f"{fetched.base}/mailgun", mail)
     value: dict[str, object] = {
         **head,

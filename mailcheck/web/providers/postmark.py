@@ -147,10 +147,8 @@ def _sending_of(value: object, *, is_templated: bool = False) -> Sending:
     require_few("To, Cc and Bcc", (*to, *cc, *bcc))
     if not (to or cc or bcc):
         raise FieldMissing("To", "Zero recipients specified")
-    text, headers = (
-        request.text_body,
-        [(header.name, header.value) for header in request.headers or ()],
-    )
+    text = request.text_body
+    headers = [(header.name, header.value) for header in request.headers or ()]
     if is_templated:
         name = request.template_alias or text_of(request.template_id or "")
         if not name:

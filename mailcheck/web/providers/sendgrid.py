@@ -215,12 +215,9 @@ def _marks_of_event(event: Event) -> dict[str, object]:
     sent = event.sent
     marks: dict[str, object] = {**(sent.get("custom_args") or {})}
     for personalization in sent.get("personalizations") or ():
-        people = [
-            *(personalization.get("to") or ()),
-            *(personalization.get("cc") or ()),
-            *(personalization.get("bcc") or ()),
-        ]
-        if any(person["email"].lower() == event.recipient.lower() for person in people):
+        fields = (personalization.get(name) or () for name in ("to", "cc", "bcc"))
+        people = [person["email"].lower() for field in fields for person in field]
+        if event.recipient.lower() in people:
             marks |= personalization.get("custom_args") or {}
     if sent.get("categories"):
         marks["category"] = sent["categories"]

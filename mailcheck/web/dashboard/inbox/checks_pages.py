@@ -106,13 +106,14 @@ def view_checks(checks: MailChecks, asked: Sequence[LinkCheck] = ()) -> dict[str
         for verdict, (_, words) in VERDICTS.items()
     ]
     results = ", ".join(f"{count} {words}" for count, words in counts if count)
-    noun = "link" if len(asked) == 1 else "links"
     return {
         "checks": checks,
         "compatibility": _view_compatibility(checks.compatibility),
         "links": links,
         "more_links": len(checks.links) - len(links),
-        "notice_of_links": f"Checked {len(asked)} {noun}: {results}." if asked else "",
+        "notice_of_links": f"Checked {format_count(len(asked), 'link')}: {results}."
+        if asked
+        else "",
     }
 
 

@@ -188,9 +188,8 @@ class InboxPages(Struct, frozen=True):
         await self._sample.send(visit.account, tag)
         if visit.form.text("next"):
             return redirect(visit, local_path(visit.form.text("next")), done="sample-sent")
-        if tag:
-            return redirect(visit, "/inbox", done="sample-sent", tag=tag)
-        return redirect(visit, "/inbox", done="sample-sent")
+        more = {"tag": tag} if tag else {}
+        return redirect(visit, "/inbox", done="sample-sent", **more)
 
     async def mark_read(self, visit: Visit) -> Reply:
         """POST /inbox/read: ``id``, repeatable; or ``all`` or no id, the filters and ``until``.

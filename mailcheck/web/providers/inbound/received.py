@@ -82,8 +82,8 @@ class ReceivedMail:
 
     def find(self, name: str) -> str:
         """Return the decoded value of the first field of a name, or an empty text."""
-        found = self._first(name)
-        return "" if found is None else found.decode().strip()
+        found = self._all(name)
+        return found[0].decode().strip() if found else ""
 
     def shown(self, name: str) -> str:
         """Return the decoded values of all fields of a name, separated by commas."""
@@ -159,9 +159,6 @@ class ReceivedMail:
             )
             for number, entity in enumerate(list_attachments(self._structure.root), 1)
         ]
-
-    def _first(self, name: str) -> HeaderField | None:
-        return next(iter(self._all(name)), None)
 
     def _all(self, name: str) -> list[HeaderField]:
         return [field for field in self.fields if field.name.lower() == name]

@@ -203,22 +203,14 @@ def _listed_headers(received: ReceivedMail) -> tuple[list[Mapping[str, str]], bo
 
 def _common_headers(mail: InboundMail, received: ReceivedMail) -> Mapping[str, object]:
     """Return the usual header fields. A field that the mail lacks is left out."""
-    lists = {
-        key: [person.shown for person in received.people(name)]
-        for key, name in (
-            *(("from", "from"), ("to", "to"), ("cc", "cc"), ("bcc", "bcc")),
-            ("replyTo", "reply-to"),
-        )
+    found: dict[str, object] = {
+        name: [person.shown for person in received.people(name)]
+        for name in ("from", "to", "cc", "bcc", "reply-to")
     }
-    texts = {
-        key: received.find(name)
-        for key, name in (
-            *(("date", "date"), ("sender", "sender"), ("messageId", "message-id")),
-            ("subject", "subject"),
-        )
-    }
-    found = {key: value for key, value in (*lists.items(), *texts.items()) if value}
-    return {"returnPath": mail.envelope_sender, **found}
+    found |= {name: received.find(name) for name in ("date", "sender", "message-id", "subject")}
+    keys = {"reply-to": "replyTo", "message-id": "messageId"}
+    there = {keys.get(name, name): value for name, value in found.items() if value}
+    return {"returnPath": mail.envelope_sender, **there}
 
 
 def _request(
