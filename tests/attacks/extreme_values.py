@@ -7,6 +7,7 @@ example of its body, is replaced by each extreme value.
 import inspect
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
 from pathlib import Path
@@ -318,8 +319,7 @@ class ExtremeTarget(Target):
         routes = build_routes(self.house.assembly)
         pages = build_pages(self.house.assembly, routes, ApiDescription(routes))[2]
         return {
-            _VARIABLE.sub("{\\1}", f"{page.method} {page.path}"): _fields_in(page.handle)
-            for page in pages
+            _VARIABLE.sub("{\\1}", f"{page.method} {page.path}"): _fields_in(page) for page in pages
         }
 
     @property
@@ -388,9 +388,11 @@ def _bodies(usual: Sampled) -> Iterator[tuple[str, Any]]:
                 yield f"json {place}", Marked(text, value)
 
 
-def _fields_in(handle: Any) -> list[str]:
-    path = inspect.getsourcefile(type(handle.__self__))
-    return sorted({"next", "q", *_FIELD.findall(Path(path or "").read_text("utf-8"))})
+def _fields_in(page: Any) -> list[str]:
+    kind = type(page.handle.__self__)
+    path = inspect.getsourcefile(kind)
+    declared = getattr(sys.modules[kind.__module__], "FIELDS", ()) if page.form else ()
+    return sorted({"next", "q", *declared, *_FIELD.findall(Path(path or "").read_text("utf-8"))})
 
 
 def _camel(match: re.Match[str]) -> str:
