@@ -352,8 +352,8 @@ def broken(rule: Rule, sources: Iterable[Source]) -> list[str]:
     return [f"{source.path}: {problem}" for source in sources for problem in rule(source)]
 
 
-@pytest.mark.parametrize("rule", RULES_OF_THE_HOUSE, ids=lambda rule: rule.__name__)
-def test_the_house_keeps_its_rules(rule: Rule, house_sources: list[Source]) -> None:
+@rows(*RULES_OF_THE_HOUSE)
+def test_the_house_keeps_its_rules(house_sources: list[Source], rule: Rule) -> None:
     """No file in ``mailcheck/`` breaks a rule."""
     assert broken(rule, house_sources) == []
 

@@ -400,7 +400,7 @@ class TestSecrets:
             load(file, twice)
         assert "not both" in str(caught.value)
 
-    @pytest.mark.parametrize("value", ["'/nowhere/at/all'", "''", "5", '"\\u0000"'])
+    @rows("'/nowhere/at/all'", "''", "5", '"\\u0000"')
     def test_an_unreadable_secret(self, file: Path, value: str) -> None:
         """The error for an unreadable file names the line and the file."""
         with pytest.raises(ConfigError, match=r"line 2: the file .* cannot be read"):

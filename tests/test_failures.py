@@ -242,7 +242,7 @@ def doors() -> Iterator[Doors]:
     doors.house.close()
 
 
-@pytest.mark.parametrize("door", ASK)
+@rows(*ASK)
 def test_every_failure_is_answered(doors: Doors, door: str) -> None:
     """A door answers every expected failure within a second, and it is not a crash."""
     calls = doors.store.calls

@@ -111,7 +111,7 @@ def test_a_code_works_once(house: House, browser: Browser, company: Company) -> 
     assert not thief.is_signed_in
 
 
-@pytest.mark.parametrize("state", ["", "x", "x.y", "e30.", ".", "\u00e4"])
+@rows("", "x", "x.y", "e30.", ".", "\u00e4")
 def test_a_wrong_state(house: House, browser: Browser, company: Company, state: str) -> None:
     """A callback with another state than that of the browser is refused before the code is used."""
     path = company.approve(begin(browser))
@@ -139,7 +139,7 @@ def test_a_late_answer(house: House, browser: Browser, company: Company) -> None
     assert not company.forms
 
 
-@pytest.mark.parametrize("issuer", ["", "&iss=https://evil.example", f"&iss={ISSUER}/"])
+@rows("", "&iss=https://evil.example", f"&iss={ISSUER}/")
 def test_a_mixed_up_issuer(house: House, browser: Browser, company: Company, issuer: str) -> None:
     """The answer of another provider is refused, and its code is sent to nobody (RFC 9207)."""
     path = company.approve(begin(browser)).partition("&iss=")[0] + issuer
@@ -153,9 +153,7 @@ def test_a_hostile_address_to_sign_out(house: House, company: Company) -> None:
     assert Browser(house).open("/sign-in/company").status == 503
 
 
-@pytest.mark.parametrize(
-    "keys", [{}, {"keys": 7}, {"keys": [7, {}, {"kty": "oct", "k": "eA"}, {"kty": "RSA", "n": 1}]}]
-)
+@rows({}, {"keys": 7}, {"keys": [7, {}, {"kty": "oct", "k": "eA"}, {"kty": "RSA", "n": 1}]})
 def test_hostile_keys(house: House, company: Company, keys: dict[str, Any]) -> None:
     """A set without a public key for signatures verifies nothing."""
     company.published = keys
@@ -220,7 +218,7 @@ def test_claims_of_another_person(company: Company) -> None:
     assert_refused(house, Browser(house), company)
 
 
-@pytest.mark.parametrize("groups", [7, {"admins": True}, [["admins"]], None, "admin", ["Admins"]])
+@rows(7, {"admins": True}, [["admins"]], None, "admin", ["Admins"])
 def test_hostile_groups(company: Company, groups: object) -> None:
     """Groups in another form, or with another name, are no groups."""
     house = company_house(company, allowed_groups=("admins",))
@@ -228,9 +226,7 @@ def test_hostile_groups(company: Company, groups: object) -> None:
     assert sign_in(Browser(house), company).status == 403
 
 
-@pytest.mark.parametrize(
-    "name", ["", " ", "\u202e", "x" * 5_000, "<script>", "first\u200b", 7, None, "post\nmaster"]
-)
+@rows("", " ", "\u202e", "x" * 5_000, "<script>", "first\u200b", 7, None, "post\nmaster")
 def test_hostile_names(house: House, company: Company, name: object) -> None:
     """Any name of the provider ends in an account of an acceptable and unique name."""
     company.claims = {"sub": "s-1", "preferred_username": name}

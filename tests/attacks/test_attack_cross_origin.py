@@ -67,7 +67,7 @@ def cors_of(answer: Answer) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize(("path", "methods"), FOR_PAGES)
+@rows(*FOR_PAGES)
 def test_a_page_may_ask_as_a_program(house: House, path: str, methods: set[str]) -> None:
     """The endpoints for programs allow pages their methods and headers, and never cookies."""
     allowed = preflight(house, path)
@@ -102,7 +102,7 @@ def test_the_default_port_may_be_configured() -> None:
     assert (answer.status, cors_of(answer)["access-control-allow-origin"]) == (401, "*")
 
 
-@pytest.mark.parametrize("path", [path for path, _ in FOR_PAGES])
+@rows(*(path for path, _ in FOR_PAGES))
 def test_a_session_authenticates_no_page(ann: Browser, path: str) -> None:
     """The cookies of a signed-in person change nothing at the endpoints for programs."""
     cookies = "; ".join(f"{name}={value}" for name, value in ann.cookies.items())
@@ -117,7 +117,7 @@ def test_a_session_authenticates_no_page(ann: Browser, path: str) -> None:
         assert with_cookies.status == 401
 
 
-@pytest.mark.parametrize("path", NOT_FOR_PAGES)
+@rows(*NOT_FOR_PAGES)
 def test_pages_of_people_are_not_shared(ann: Browser, path: str) -> None:
     """No page of a person, no consent and no route of the API is for other origins."""
     cookies = "; ".join(f"{name}={value}" for name, value in ann.cookies.items())

@@ -157,7 +157,7 @@ SCRIPTS = [
 ]
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@rows(*SCRIPTS)
 def test_scripts_in_names(browser: Browser, name: str) -> None:
     """A name of an account or a key is shown as text everywhere, and pages stay well-formed."""
     browser.sign_up(name)
@@ -175,7 +175,7 @@ def test_scripts_in_names(browser: Browser, name: str) -> None:
     assert taken.sign_in(name, "wrong horse!").status == 403
 
 
-@pytest.mark.parametrize("text", SCRIPTS)
+@rows(*SCRIPTS)
 def test_scripts_in_addresses(browser: Browser, text: str) -> None:
     """Text in a path or a parameter is shown as text on the page that answers."""
     for path in (
@@ -224,7 +224,7 @@ def test_the_token_does_not_leave_by_a_referrer(browser: Browser) -> None:
     assert not any(secret in address for secret in secrets for address in browser.page.addresses)
 
 
-@pytest.mark.parametrize("path", ["/sign-in", "/sign-up"])
+@rows("/sign-in", "/sign-up")
 def test_long_fields(browser: Browser, path: str) -> None:
     """Fields that are too long are rejected without being hashed or stored."""
     browser.open(path)

@@ -9,6 +9,7 @@ from mailcheck.operations.concurrency import REST
 from mailcheck.web.site.connections import IDLE_TIMEOUT
 from mailcheck.web.site.response_buffers import MAX_BUFFERED, MAX_BUFFERED_OF_CLIENT
 from tests.house import House, mail
+from tests.table import rows
 from tests.web.raw_http import RawHttp, request
 from tests.web.slow_reader import FULL, MOST_UNREAD, SlowReader
 
@@ -98,7 +99,7 @@ def test_who_reads_slowly_is_not_cut_off(house: House) -> None:
     assert not client.is_closed
 
 
-@pytest.mark.parametrize("path", ["", LIBRARY])
+@rows("", LIBRARY)
 def test_who_asked_for_the_end_and_does_not_read_is_cut_off(house: House, path: str) -> None:
     """The last response of an unread connection times out, whether it is small or large."""
     path = path or receive(house)

@@ -55,7 +55,7 @@ def chunk(data: bytes) -> bytes:
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
-@pytest.mark.parametrize("size", [0, 1, MAX_BODY])
+@rows(0, 1, MAX_BODY)
 def test_a_body_within_the_limit_is_taken(house: House, size: int) -> None:
     """A body of up to 64 KiB gets the response of its route, with and without Content-Length."""
     known = RawHttp(house)
@@ -108,7 +108,7 @@ def test_no_request_hides_in_a_body_too_large(house: House) -> None:
         assert connection.answers(("POST", PATH))[0].status == 413
 
 
-@pytest.mark.parametrize("headers", LENGTHS)
+@rows(*LENGTHS)
 def test_an_endless_body_is_never_kept(house: House, headers: list[str]) -> None:
     """The rest of an endless body is dropped, and the connection is closed at the timeout."""
     connection = RawHttp(house, transport=HalfClosedTransport)

@@ -100,7 +100,7 @@ def test_one_client_gets_so_many_connections(
     assert is_served(house, peers[-1])
 
 
-@pytest.mark.parametrize("peer", ["127.0.0.1", "10.1.2.3", "fd12::1", "203.0.113.99"])
+@rows("127.0.0.1", "10.1.2.3", "fd12::1", "203.0.113.99")
 def test_many_clients_may_be_behind_one_address(build: BuildHouse, peer: str) -> None:
     """Trusted proxies, private networks and this machine have no separate limit."""
     house = build(max_connections_per_address=LIMIT, trusted_proxies=("203.0.113.99/32",))

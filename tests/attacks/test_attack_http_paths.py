@@ -139,7 +139,7 @@ def test_a_method_in_small_letters_is_another_method(house: House, method: str) 
     assert house.get("/inbox").json["total"] == 1
 
 
-@pytest.mark.parametrize("path", ["/api/v1//inbox", "/inbox//messages", "/clients//x", "/x//y"])
+@rows("/api/v1//inbox", "/inbox//messages", "/clients//x", "/x//y")
 def test_a_path_with_an_empty_segment_does_not_exist(house: House, path: str) -> None:
     """A path with an empty segment is 404 with each method, and not the path without it."""
     for method in ("GET", "POST", "DELETE", "PATCH"):

@@ -39,8 +39,8 @@ def trust(tmp_path_factory: pytest.TempPathFactory) -> TrustRoots:
     return find_trust_roots(Authority().write_to(tmp_path_factory.mktemp("trust") / "ca.pem"))
 
 
-@pytest.mark.parametrize("address", INSIDE)
-def test_a_logo_inside_is_not_fetched(address: str, trust: TrustRoots) -> None:
+@rows(*INSIDE)
+def test_a_logo_inside_is_not_fetched(trust: TrustRoots, address: str) -> None:
     """A host with an address that is not public gets no packet."""
     hosts = ScriptedHosts()
     rdtype = "AAAA" if ":" in address else "A"

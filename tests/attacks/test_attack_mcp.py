@@ -15,6 +15,7 @@ from mailcheck.assembly.workers import Workers
 from mailcheck.web.site.requests import MAX_BODY
 from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory, mail
+from tests.table import rows
 from tests.web.mcp.agent import HANDSHAKE, STATELESS, Agent, marker_of
 from tests.web.raw_http import RawHttp
 from tests.web.workers import FaultyWorker
@@ -92,14 +93,14 @@ def test_the_id_comes_back_where_it_can_be_read(agent: Agent) -> None:
     assert agent.post(b"{").json["id"] is None
 
 
-@pytest.mark.parametrize("request_id", [0, -1, 10**300, "", "x" * 10_000, '\u2028"\\'])
+@rows(0, -1, 10**300, "", "x" * 10_000, '\u2028"\\')
 def test_any_id_comes_back_as_it_was(agent: Agent, request_id: object) -> None:
     """Large numbers and strange texts are valid ids."""
     reply = agent.request("ping", request_id=request_id)
     assert reply.json["id"] == request_id
 
 
-@pytest.mark.parametrize("size", [MAX_BODY + 1, 1_000_000])
+@rows(MAX_BODY + 1, 1_000_000)
 def test_oversized_bodies_are_refused(agent: Agent, size: int) -> None:
     """A body over the limit gets 413 as an error of the protocol."""
     reply = agent.post({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"x": "y" * size}})
@@ -168,7 +169,7 @@ def test_no_message_breaks_the_endpoint(
     assert_alive(agent)
 
 
-@pytest.mark.parametrize("version", [HANDSHAKE, STATELESS])
+@rows(HANDSHAKE, STATELESS)
 def test_clients_that_vanish_leave_nothing(house: House, version: str) -> None:
     """A hundred agents that disconnect during a wait leave no waiter, timer or call."""
     agent = Agent(house, version=version)
@@ -226,18 +227,15 @@ HOSTILE = mail(
 )
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments"),
-    [
-        ("wait_for_message", {"after": "c0"}),
-        ("wait_for_message", {"after": "c0", "count": 1}),
-        ("wait_for_message", {"after": "c0", "none": True}),
-        ("wait_for_message", {"after": "c0", "subject": "code", "timeout": 1}),
-        ("list_messages", {}),
-        ("get_message", {"id": "c1", "include": [*PARTS]}),
-        ("extract", {"id": "c1"}),
-        ("get_attachment", {"id": "c2", "attachmentId": "1"}),
-    ],
+@rows(
+    ("wait_for_message", {"after": "c0"}),
+    ("wait_for_message", {"after": "c0", "count": 1}),
+    ("wait_for_message", {"after": "c0", "none": True}),
+    ("wait_for_message", {"after": "c0", "subject": "code", "timeout": 1}),
+    ("list_messages", {}),
+    ("get_message", {"id": "c1", "include": [*PARTS]}),
+    ("extract", {"id": "c1"}),
+    ("get_attachment", {"id": "c2", "attachmentId": "1"}),
 )
 def test_what_a_sender_wrote_stands_within_the_fence(
     agent: Agent, house: House, tool: str, arguments: dict[str, Any]

@@ -229,7 +229,7 @@ def test_a_bad_request_waits_for_the_person(
     assert "code" not in given
 
 
-@pytest.mark.parametrize("name", ["client_id", "redirect_uri", "state", "code_challenge", "scope"])
+@rows("client_id", "redirect_uri", "state", "code_challenge", "scope")
 def test_repeated_parameters(program: Program, name: str) -> None:
     """A parameter that is sent twice is refused (RFC 6749 3.1)."""
     query = f"{program.query(scope='domains')}&{urlencode({name: 'other'})}"
@@ -238,7 +238,7 @@ def test_repeated_parameters(program: Program, name: str) -> None:
     assert "code=" not in answer.body.decode()
 
 
-@pytest.mark.parametrize("value", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>'])
+@rows("<script>alert(1)</script>", '"><img src=x onerror=alert(1)>')
 def test_no_scripts_in_the_page(ann: Browser, value: str) -> None:
     """Names, states and ids of clients are text on the pages."""
     client, _ = add_client(ann.house, name=value)

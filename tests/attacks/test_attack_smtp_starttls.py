@@ -14,6 +14,7 @@ from mailcheck.smtp.verbs import VERBS
 from tests.fakes.mail_receiver import JOURNAL, FakeMailReceiver
 from tests.smtp.loopback import served
 from tests.smtp.talk import House
+from tests.table import rows
 
 pytestmark = pytest.mark.attack
 
@@ -27,7 +28,7 @@ def settings(tmp_path: Path) -> SmtpSettings:
     return SmtpSettings("mx.example", tls_for=offer_to_all(certificate))
 
 
-@pytest.mark.parametrize("injected", [INJECTED, b"M", b"\r\n", b"EHLO x\r\nAUTH PLAIN\r\n"])
+@rows(INJECTED, b"M", b"\r\n", b"EHLO x\r\nAUTH PLAIN\r\n")
 def test_nothing_may_follow_starttls(settings: SmtpSettings, injected: bytes) -> None:
     """Input after STARTTLS is dropped, TLS is rejected, and the connection stays in plaintext."""
     house = House(tls_for=settings.tls_for)

@@ -33,8 +33,8 @@ def asked_at(url: str, key: str) -> Outcome:
     return run_command("watch", "list", "--url", url, "--key-file", key)
 
 
-@pytest.mark.parametrize("body", [b"<html>Sign in</html>", b"[]", b'"up"', b"\xff"])
-def test_another_server(body: bytes, key: str) -> None:
+@rows(b"<html>Sign in</html>", b"[]", b'"up"', b"\xff")
+def test_another_server(key: str, body: bytes) -> None:
     """A proxy's page, or other JSON, is named: the result is undetermined, with status 3."""
     with serving_answers((200, body, "")) as url:
         found = asked_at(url, key)
@@ -43,8 +43,8 @@ def test_another_server(body: bytes, key: str) -> None:
     assert "name it with --url or MAILCHECK_URL" in found.errors
 
 
-@pytest.mark.parametrize("when", ["Wed, 21 Oct 2015 07:28:00 GMT", "0.1", "soon"])
-def test_being_put_off(when: str, key: str) -> None:
+@rows("Wed, 21 Oct 2015 07:28:00 GMT", "0.1", "soon")
+def test_being_put_off(key: str, when: str) -> None:
     """A request with a Retry-After of seconds or a date, or an invalid one, is repeated."""
     watches = b'{"watches": [], "openAlerts": []}'
     with serving_answers((503, b"busy", when), (200, watches, "")) as url:
@@ -53,8 +53,8 @@ def test_being_put_off(when: str, key: str) -> None:
     assert found.errors == "nothing is watched yet: mailcheck watch add DOMAIN\n"
 
 
-@pytest.mark.parametrize("url", ["localhost:8080", "mail.example", "ftp://mail.example"])
-def test_a_url_without_a_scheme(url: str, key: str) -> None:
+@rows("localhost:8080", "mail.example", "ftp://mail.example")
+def test_a_url_without_a_scheme(key: str, url: str) -> None:
     """A URL that does not begin with http:// or https:// is a usage error that says so."""
     found = asked_at(url, key)
     assert found.status == EXIT_USAGE
@@ -82,8 +82,8 @@ def test_the_exit_status_of_a_refusal(key: str, status: int, expected: int) -> N
         assert asked_at(url, key).status == expected
 
 
-@pytest.mark.parametrize("timeout", ["-3", "0", "soon", "nan", "1e9"])
-def test_a_timeout_that_is_none(timeout: str, key: str) -> None:
+@rows("-3", "0", "soon", "nan", "1e9")
+def test_a_timeout_that_is_none(key: str, timeout: str) -> None:
     """An invalid timeout is a usage error that names the range and the value."""
     found = run_command("wait", f"--timeout={timeout}", "--key-file", key)
     assert found.status == EXIT_USAGE

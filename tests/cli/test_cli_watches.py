@@ -9,6 +9,7 @@ import pytest
 from tests.cli.command_line import Mailcheck, Outcome, run_command
 from tests.servers.daemon import HOST, free_ports
 from tests.servers.house_server import serving_house
+from tests.table import rows
 from tests.web.test_web_watches import HOUR, Watching
 
 DMARC = "_dmarc.good.example"
@@ -132,7 +133,7 @@ def test_one_that_is_not_there(watch: Mailcheck) -> None:
     assert watch("list").output == ""
 
 
-@pytest.mark.parametrize("part", ["list", "show", "remove", "add"])
+@rows("list", "show", "remove", "add")
 def test_no_daemon(watch: Mailcheck, part: str) -> None:
     """Without an answer of the daemon the status is 3, with advice."""
     named = [] if part == "list" else ["good.example"]

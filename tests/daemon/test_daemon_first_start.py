@@ -23,6 +23,7 @@ from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.blocked_worker import BlockedWorker
 from tests.fakes.clock_and_randomness import repeatable_bytes
 from tests.house import CHEAP_HASH, House, config_in_memory, result_of, run
+from tests.table import rows
 
 STEPS = FirstSteps(
     mail=("127.0.0.1:2525",),
@@ -284,7 +285,7 @@ def test_what_is_not_offered() -> None:
     assert "mail is kept 0.5 hours" in text
 
 
-@pytest.mark.parametrize("is_terminal", [True, False])
+@rows(True, False)
 def test_the_commands_are_complete(laptop: Laptop, is_terminal: bool) -> None:
     """The text has limits, and commands without placeholders."""
     text = laptop.start(is_terminal=is_terminal)

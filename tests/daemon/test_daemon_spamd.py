@@ -25,6 +25,7 @@ from mailcheck.daemon.spamd_service import IDLE_SECONDS, MAX_BACK_OFF, START_SEC
 from mailcheck.ports.probes import FilterFailed
 from tests.house import result_of
 from tests.probes.scripted_hosts import collect
+from tests.table import rows
 
 HEAD = b"Nov 21 23:30:58.988 [15732] "
 STARTED = HEAD + b"info: spamd: server started on UNIX domain socket /x (running version 4.0.1)\n"
@@ -425,7 +426,7 @@ def has_ended(pid: int) -> bool:
 class TestKeeper:
     """The process between the daemon and spamd."""
 
-    @pytest.mark.parametrize("kind", ["obedient", "stubborn"])
+    @rows("obedient", "stubborn")
     def test_the_daemon_is_gone(self, temporary: Path, kind: str) -> None:
         """When its input ends, spamd, its children and the directory are gone."""
         keeper = Keeper(temporary / "run", kind)

@@ -354,7 +354,7 @@ def test_expunge(house: House) -> None:
     assert len(house.get("/inbox/messages").json["messages"]) == 1
 
 
-@pytest.mark.parametrize(("command", "is_left"), [(b"CLOSE", False), (b"UNSELECT", True)])
+@rows((b"CLOSE", False), (b"UNSELECT", True))
 def test_close(house: House, command: bytes, is_left: bool) -> None:
     """CLOSE deletes without a response, UNSELECT does not delete (RFC 9051 6.4.1, 6.4.2)."""
     talk = opened(house, mail())

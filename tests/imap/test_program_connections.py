@@ -10,6 +10,7 @@ from mailcheck.config.options import SmtpOptions
 from mailcheck.connections.policies import offer_to_all
 from tests.house import House, config_in_memory, mail
 from tests.imap import imap_talk, pop3_talk
+from tests.table import rows
 
 PROXY = "10.0.0.9"
 FAR = b"PROXY TCP4 203.0.113.9 10.0.0.9 40000 143\r\n"
@@ -35,7 +36,7 @@ def connect(house: House, kind: str, client_ip: str) -> Talk:
     return imap_talk.Talk(house, client_ip, imap_talk.make_factory(house, tls_for))
 
 
-@pytest.mark.parametrize(("kind", "login"), [("imap", b"a LOGIN a b"), ("pop3", b"USER a")])
+@rows(("imap", b"a LOGIN a b"), ("pop3", b"USER a"))
 def test_the_client_behind_a_proxy(house: House, kind: str, login: bytes) -> None:
     """The address in the PROXY header decides about TLS and is that of the client.
 
@@ -54,7 +55,7 @@ def test_the_client_behind_a_proxy(house: House, kind: str, login: bytes) -> Non
     assert connect(house, kind, "10.0.0.8").greeting != b"", "this host is no proxy"
 
 
-@pytest.mark.parametrize("kind", ["imap", "pop3"])
+@rows("imap", "pop3")
 def test_a_proxy_without_its_header(house: House, kind: str) -> None:
     """A proxy that sends no header, or a broken one, is disconnected without an answer."""
     for data in (b"a CAPABILITY\r\n", b"PROXY TCP4 203.0.113.9\r\nCAPA\r\n"):

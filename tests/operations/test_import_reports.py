@@ -145,13 +145,9 @@ def test_what_cannot_be_imported(house: House) -> None:
         assert one.reason.startswith(files[one.name][1])
 
 
-@pytest.mark.parametrize(
-    "file",
-    [
-        ReportFile("many.mbox", b"From x\n\n" * (MAX_IMPORTED_FILES + 2)),
-        ReportFile("many.zip", b"PK\x03\x04" + b"PK\x01\x02" * (MAX_IMPORTED_FILES + 1)),
-    ],
-    ids=["mbox", "zip"],
+@rows(
+    ReportFile("many.mbox", b"From x\n\n" * (MAX_IMPORTED_FILES + 2)),
+    ReportFile("many.zip", b"PK\x03\x04" + b"PK\x01\x02" * (MAX_IMPORTED_FILES + 1)),
 )
 def test_too_many_files(house: House, file: ReportFile) -> None:
     """A file with too many files is rejected before they are unpacked."""

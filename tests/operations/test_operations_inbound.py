@@ -412,7 +412,7 @@ BAD_SETTINGS: Any = [
 ]
 
 
-@pytest.mark.parametrize(("field", "settings"), BAD_SETTINGS)
+@rows(*BAD_SETTINGS)
 def test_settings_are_checked(
     application: Application, field: str, settings: dict[str, Any]
 ) -> None:

@@ -149,7 +149,7 @@ def test_a_project_has_no_password(house: House) -> None:
     assert log_in(house, "first", house.issue_key(project)).account_id == project.id
 
 
-@pytest.mark.parametrize("before", ["page", "program"])
+@rows("page", "program")
 def test_guesses_do_not_lock_the_owner_out(house: House, before: str) -> None:
     """Whoever has signed in before logs in while others at the same address guess passwords."""
     if before == "page":

@@ -264,7 +264,7 @@ def test_a_wait_that_times_out(owner: Owner) -> None:
     assert owner.parked() == 0
 
 
-@pytest.mark.parametrize("age", [0, 0.0005, 3_590, 3_599.9995])
+@rows(0, 0.0005, 3_590, 3_599.9995)
 def test_waiting_for_an_expiry(owner: Owner, age: float) -> None:
     """A wait ends when the address expires, without a notification."""
     owner.house.clock.advance(0.0003)

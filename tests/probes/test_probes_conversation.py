@@ -194,7 +194,7 @@ def test_giving_up_hangs_up(talk: Talk) -> None:
     assert len(talk.outcomes) == 1
 
 
-@pytest.mark.parametrize("flood", [b"220-more\r\n", b"220 no end", b"\0"])
+@rows(b"220-more\r\n", b"220 no end", b"\0")
 def test_a_host_that_talks_for_ever(talk: Talk, flood: bytes) -> None:
     """Data after 64 KiB is not read."""
     talk.hear(b"220-")

@@ -226,7 +226,7 @@ def test_a_name_without_address_is_not_found(hosts: ScriptedHosts, host: str) ->
     assert hosts.dialled == []
 
 
-@pytest.mark.parametrize("status", [DnsStatus.SERVFAIL, DnsStatus.TIMEOUT, DnsStatus.REFUSED])
+@rows(DnsStatus.SERVFAIL, DnsStatus.TIMEOUT, DnsStatus.REFUSED)
 def test_no_answer_is_not_no_address(hosts: ScriptedHosts, status: DnsStatus) -> None:
     """A DNS failure makes the host undetermined, even if one family is known to be absent."""
     zone = MemoryZone({"a.example": {"TXT": ["x"]}}, failing={("a.example", "A"): status})

@@ -110,7 +110,7 @@ def test_a_body_that_ends_with_the_connection(fetching: Fetching) -> None:
     assert fetching.results == [Fetched(200, b"hello")]
 
 
-@pytest.mark.parametrize("status", [201, 204, 400, 404, 429, 500, 503])
+@rows(201, 204, 400, 404, 429, 500, 503)
 def test_other_statuses_are_results(fetching: Fetching, status: int) -> None:
     """Other statuses are results, and the body of an error is not read."""
     fetching.fetch()
@@ -121,7 +121,7 @@ def test_other_statuses_are_results(fetching: Fetching, status: int) -> None:
     fetching.assert_over()
 
 
-@pytest.mark.parametrize("text", [b"", b"soon", b"-1", b"9" * 30, b"Fri, 20 Nov 2026 10:00:00 GMT"])
+@rows(b"", b"soon", b"-1", b"9" * 30, b"Fri, 20 Nov 2026 10:00:00 GMT")
 def test_only_plain_seconds_are_a_wait(fetching: Fetching, text: bytes) -> None:
     """A Retry-After that is not a small number is ignored."""
     fetching.fetch()
@@ -221,23 +221,19 @@ def speak(*pieces: bytes) -> Callable[[AcceptedConnection], None]:
     return say
 
 
-@pytest.mark.parametrize(
-    ("behave", "problem"),
-    [
-        (hang_up, FetchProblem.NO_HTTP),
-        (break_down, FetchProblem.NO_HTTP),
-        (speak(b"SSH-2.0-OpenSSH_9.2\r\n"), FetchProblem.NO_HTTP),
-        (speak(b"HTTP/1.1 abc OK\r\n\r\n"), FetchProblem.NO_HTTP),
-        (
-            speak(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n\x1f\x8b"),
-            FetchProblem.NO_HTTP,
-        ),
-        (
-            speak(b"HTTP/1.1 200 OK\r\nContent-Length: 1001\r\n\r\n", b"x" * 1001),
-            FetchProblem.TOO_LARGE,
-        ),
-    ],
-    ids=["hangs-up", "breaks", "ssh", "no-number", "packed", "large"],
+@rows(
+    (hang_up, FetchProblem.NO_HTTP),
+    (break_down, FetchProblem.NO_HTTP),
+    (speak(b"SSH-2.0-OpenSSH_9.2\r\n"), FetchProblem.NO_HTTP),
+    (speak(b"HTTP/1.1 abc OK\r\n\r\n"), FetchProblem.NO_HTTP),
+    (
+        speak(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n\x1f\x8b"),
+        FetchProblem.NO_HTTP,
+    ),
+    (
+        speak(b"HTTP/1.1 200 OK\r\nContent-Length: 1001\r\n\r\n", b"x" * 1001),
+        FetchProblem.TOO_LARGE,
+    ),
 )
 def test_servers_that_misbehave(
     fetching: Fetching, behave: Callable[[AcceptedConnection], None], problem: FetchProblem

@@ -73,7 +73,7 @@ def looking() -> Iterator[Looking]:
     assert looking.hosts.getDelayedCalls() == []
 
 
-@pytest.mark.parametrize("method", ["HEAD", "GET"])
+@rows("HEAD", "GET")
 def test_a_status_is_all_that_is_read(looking: Looking, method: str) -> None:
     """One request is sent, and the connection is closed where a body would begin."""
     looking.look(method=method)

@@ -10,18 +10,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Protocol
 
-from jsonschema import Draft202012Validator, FormatChecker
+from jsonschema_rs import Registry
 
-from tests.spec.matching import StrictSchema
+from tests.spec.matching import Formats, StrictSchema, strict
 from tests.spec.shapes import is_calendar_date, is_timestamp, is_uuid_shaped
 
-FORMATS = FormatChecker(formats=())
-FORMATS.checks("date-time")(is_timestamp)
-FORMATS.checks("date")(is_calendar_date)
-FORMATS.checks("uuid")(is_uuid_shaped)
+FORMATS: Formats = {
+    "date-time": is_timestamp,
+    "date": is_calendar_date,
+    "uuid": is_uuid_shaped,
+}
+DOCUMENT = "urn:openapi"
+"""The name of the document in references of its closed schemas."""
 
 _RESPONSES = "#/components/responses/"
-_SCHEMAS = "#/components/schemas/"
 _HEADERS = "#/components/headers/"
 
 Described = Mapping[str, Any]
@@ -72,8 +74,8 @@ def description_problems(
     if content is None:
         yield f"{media_type} is not described"
     elif "schema" in content and content["schema"].get("format") != "binary" and method != "HEAD":
-        for error in _strict(content["schema"]).errors(value):
-            yield f"not as described: {error.json_path}: {error.message[:300]}"
+        for problem in described_schema(content["schema"]).problems(value):
+            yield f"not as described: {problem}"
 
 
 def _find_response(
@@ -115,55 +117,37 @@ def _header_problems(
             yield f"{name} is described and not sent"
             continue
         value = int(sent) if header["schema"]["type"] == "integer" else sent
-        for error in _header_validator(json.dumps(header["schema"])).iter_errors(value):
-            yield f"{name} is not as described: {error.message}"
+        for problem in described_schema(header["schema"]).problems(value):
+            yield f"{name} is not as described: {problem}"
+
+
+_COMPILED: dict[int, StrictSchema] = {}
+
+
+def described_schema(schema: Described) -> StrictSchema:
+    """Compile a part of the document, once. Its objects have no unlisted fields."""
+    if id(schema) not in _COMPILED:
+        _COMPILED[id(schema)] = StrictSchema(closed(schema), FORMATS, _components())
+    return _COMPILED[id(schema)]
 
 
 @cache
-def _header_validator(schema: str) -> Draft202012Validator:
-    return Draft202012Validator(json.loads(schema))
+def _components() -> Registry:
+    schemas = closed(load_document()["components"]["schemas"])
+    return Registry([(DOCUMENT, {"components": {"schemas": strict(schemas)}})])
 
 
-_STRICT: dict[int, StrictSchema] = {}
-
-
-def _strict(schema: Described) -> StrictSchema:
-    """Compile a part of the document, once."""
-    if id(schema) not in _STRICT:
-        whole = {**closed(schema), "components": closed_components()}
-        _STRICT[id(schema)] = StrictSchema(whole, FORMATS)
-    return _STRICT[id(schema)]
-
-
-@cache
-def closed_components() -> Described:
-    """Return the closed schemas of the document by name, for the remaining references."""
-    schemas = load_document()["components"]["schemas"]
-    return {"schemas": {name: closed(one, (_SCHEMAS + name,)) for name, one in schemas.items()}}
-
-
-def closed(schema: Any, within: tuple[str, ...] = ()) -> Any:
-    """Return a schema whose objects have no unlisted fields.
-
-    References are replaced by their schemas, because the library resolves them for each value.
-    Only a reference to an enclosing schema (``within``) remains.
-    """
+def closed(schema: Any) -> Any:
+    """Return a schema whose objects have no unlisted fields."""
     if isinstance(schema, Mapping):
-        reference = schema.get("$ref")
-        if isinstance(reference, str) and reference not in within:
-            rest = {name: one for name, one in schema.items() if name != "$ref"}
-            return closed({**_component(reference), **rest}, (*within, reference))
-        inside = {name: closed(one, within) for name, one in schema.items()}
+        inside = {name: closed(one) for name, one in schema.items()}
+        if isinstance(schema.get("$ref"), str):
+            inside["$ref"] = DOCUMENT + schema["$ref"]
         if schema.get("type") == "object" and schema.get("properties"):
             inside.setdefault("additionalProperties", False)
         return inside
     if isinstance(schema, Sequence) and not isinstance(schema, str):
-        return [closed(one, within) for one in schema]
-    return schema
-
-
-def _component(reference: str) -> Described:
-    schema: Described = load_document()["components"]["schemas"][reference.removeprefix(_SCHEMAS)]
+        return [closed(one) for one in schema]
     return schema
 
 

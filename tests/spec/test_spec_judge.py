@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from jsonschema_rs import meta
 
 from tests.house import Answer, House, mail
 from tests.spec.good_report import GOOD_CHECKS, GOOD_REPORT, GOOD_TEST
 from tests.spec.judge import BrokenPromise, judge_response, read_json, routes_at
-from tests.spec.matching import StrictValidator
 from tests.spec.resources import (
     BLACKLIST_CHECK,
     BLOCKLISTS,
@@ -82,37 +82,34 @@ SPEC_MESSAGE_FIELDS = [
 ]
 
 
-@pytest.mark.parametrize("field", SPEC_MESSAGE_FIELDS)
+@rows(*SPEC_MESSAGE_FIELDS)
 def test_every_field_of_an_inbox_message_is_missed(message: Answer, field: str) -> None:
     """A message without one of the fields of the contract is detected."""
     with pytest.raises(BrokenPromise, match=field):
         judge_response("GET", path_of(message), tampered(message, without(field)))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        put("receivedAt", value="2026-11-21T12:00:00Z"),
-        put("receivedAt", value="2026-11-21T12:00:00.000000Z"),
-        put("receivedAt", value="2026-11-21T12:00:00.000+00:00"),
-        put("receivedAt", value="2026-02-30T12:00:00.000Z"),
-        put("receivedAt", value=1795262400000),
-        put("id", value="17"),
-        put("tag", value=None),
-        put("from", value="shop@example.com"),
-        put("from", "name", value=None),
-        put("links", value="https://example.com"),
-        put("codes", 0, value=482913),
-        put("html", value=None),
-        put("headers", "X-Upper", value="a name that is not in lower case"),
-        put("headers", "from", value=["Shop <shop@example.com>"]),
-        put("headers", "subject", value="another than in headerList"),
-        put("shareUrl", value="/share/relative"),
-        put("size", value=129.0),
-        put("unlisted", value="a field that no table has"),
-        put("envelope", "tls", value={"version": "TLSv1.3"}),
-        put("links", value=["https://example.com", "https://example.com"]),
-    ],
+@rows(
+    put("receivedAt", value="2026-11-21T12:00:00Z"),
+    put("receivedAt", value="2026-11-21T12:00:00.000000Z"),
+    put("receivedAt", value="2026-11-21T12:00:00.000+00:00"),
+    put("receivedAt", value="2026-02-30T12:00:00.000Z"),
+    put("receivedAt", value=1795262400000),
+    put("id", value="17"),
+    put("tag", value=None),
+    put("from", value="shop@example.com"),
+    put("from", "name", value=None),
+    put("links", value="https://example.com"),
+    put("codes", 0, value=482913),
+    put("html", value=None),
+    put("headers", "X-Upper", value="a name that is not in lower case"),
+    put("headers", "from", value=["Shop <shop@example.com>"]),
+    put("headers", "subject", value="another than in headerList"),
+    put("shareUrl", value="/share/relative"),
+    put("size", value=129.0),
+    put("unlisted", value="a field that no table has"),
+    put("envelope", "tls", value={"version": "TLSv1.3"}),
+    put("links", value=["https://example.com", "https://example.com"]),
 )
 def test_a_changed_type_or_value_is_found(message: Answer, change: Callable[[Any], None]) -> None:
     """A field with another type, format or meaning than in the tables is detected."""
@@ -120,18 +117,15 @@ def test_a_changed_type_or_value_is_found(message: Answer, change: Callable[[Any
         judge_response("GET", path_of(message), tampered(message, change))
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("x-ratelimit-remaining", None),
-        ("x-ratelimit-daily-remaining", None),
-        ("x-ratelimit-remaining", "-1"),
-        ("x-ratelimit-remaining", "many"),
-        ("x-content-type-options", None),
-        ("access-control-allow-origin", "*"),
-        ("content-type", "text/html"),
-        ("content-type", None),
-    ],
+@rows(
+    ("x-ratelimit-remaining", None),
+    ("x-ratelimit-daily-remaining", None),
+    ("x-ratelimit-remaining", "-1"),
+    ("x-ratelimit-remaining", "many"),
+    ("x-content-type-options", None),
+    ("access-control-allow-origin", "*"),
+    ("content-type", "text/html"),
+    ("content-type", None),
 )
 def test_a_wrong_header_is_found(message: Answer, name: str, value: str | None) -> None:
     """Missing rate-limit headers and nosniff, a wrong type and a CORS header are detected."""
@@ -142,10 +136,7 @@ def test_a_wrong_header_is_found(message: Answer, name: str, value: str | None) 
         judge_response("GET", path_of(message), replace(message, headers=headers))
 
 
-@pytest.mark.parametrize(
-    ("status", "header"),
-    [(401, "www-authenticate"), (429, "retry-after"), (503, "retry-after")],
-)
+@rows((401, "www-authenticate"), (429, "retry-after"), (503, "retry-after"))
 def test_the_header_of_a_status_is_missed(message: Answer, status: int, header: str) -> None:
     """401 needs WWW-Authenticate; 429 and 503 need Retry-After with at least 1 whole second."""
     path = path_of(message)
@@ -170,20 +161,17 @@ def test_a_405_needs_allow(message: Answer) -> None:
         judge_response("PUT", "/api/v1/inbox", replace(answer, status=404))
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"not JSON",
-        b'{"error":""}',
-        b'{"error":["no text"]}',
-        b'{"message":"no error"}',
-        b'{"error":"why","code":17}',
-        b'{"error":"one","error":"two"}',
-        b'{"error":"\xff"}',
-        b'{"error":"\\ud800"}',
-        b'{"error":NaN}',
-    ],
+@rows(
+    b"",
+    b"not JSON",
+    b'{"error":""}',
+    b'{"error":["no text"]}',
+    b'{"message":"no error"}',
+    b'{"error":"why","code":17}',
+    b'{"error":"one","error":"two"}',
+    b'{"error":"\xff"}',
+    b'{"error":"\\ud800"}',
+    b'{"error":NaN}',
 )
 def test_an_error_is_one_readable_sentence_in_json(message: Answer, body: bytes) -> None:
     """An error that is not valid UTF-8 JSON with only ``error`` is detected."""
@@ -191,7 +179,7 @@ def test_an_error_is_one_readable_sentence_in_json(message: Answer, body: bytes)
         judge_response("GET", path_of(message), replace(message, status=404, body=body))
 
 
-@pytest.mark.parametrize("status", [201, 204, 301, 302, 304, 402, 408, 418, 502])
+@rows(201, 204, 301, 302, 304, 402, 408, 418, 502)
 def test_a_status_that_is_not_promised_is_found(message: Answer, status: int) -> None:
     """A status that the contract does not list for a route is detected, for example 402."""
     answer = replace(message, status=status, body=b'{"error":"why"}')
@@ -199,7 +187,7 @@ def test_a_status_that_is_not_promised_is_found(message: Answer, status: int) ->
         judge_response("GET", path_of(message), answer)
 
 
-@pytest.mark.parametrize("path", ["/api/v1/novelty", "/novelty", "/api/v2/inbox", "/"])
+@rows("/api/v1/novelty", "/novelty", "/api/v2/inbox", "/")
 def test_an_answer_of_an_unknown_route_is_found(message: Answer, path: str) -> None:
     """A new route fails until its shape is in the tables."""
     with pytest.raises(BrokenPromise, match="status 200 is not promised"):
@@ -221,13 +209,10 @@ def test_a_head_has_the_headers_and_no_body(message: Answer) -> None:
         judge_response("HEAD", path_of(message), message)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("content-disposition", "inline"),
-        ("content-security-policy", "default-src 'none'"),
-        ("content-type", "text/html\r\nX-Injected: 1"),
-    ],
+@rows(
+    ("content-disposition", "inline"),
+    ("content-security-policy", "default-src 'none'"),
+    ("content-type", "text/html\r\nX-Injected: 1"),
 )
 def test_a_download_must_stay_one(house: House, name: str, value: str) -> None:
     """Content of mail is sent as a download, in a sandbox, with a valid media type."""
@@ -258,7 +243,7 @@ def test_all_schemas_are_schemas() -> None:
     ]
     # Each schema is checked once, although the errors occur in every route.
     for schema in {json.dumps(shape.schema): shape.schema for shape in shapes}.values():
-        StrictValidator.check_schema(schema)
+        meta.validate(dict(schema))
 
 
 def test_a_path_without_variables_hides_one_with() -> None:
@@ -274,8 +259,6 @@ def test_moments_and_dates() -> None:
     assert is_calendar_date("2001-02-28")
     assert not is_calendar_date("2001-02-30")
     assert not is_calendar_date("20010228")
-    assert is_timestamp(7)
-    assert is_calendar_date(7)
 
 
 def test_json_is_read_strictly() -> None:

@@ -1,7 +1,5 @@
 """Authentication of API requests (docs/reference/contract.md, "API keys")."""
 
-import pytest
-
 from tests.house import House
 from tests.table import rows
 
@@ -18,7 +16,7 @@ def test_either_header_carries_the_key(house: House) -> None:
     assert ask_with(house, X_API_Key=house.key) == 200
 
 
-@pytest.mark.parametrize("scheme", ["bearer", "BEARER", "Bearer ", " Bearer"])
+@rows("bearer", "BEARER", "Bearer ", " Bearer")
 def test_the_scheme_is_read_leniently(house: House, scheme: str) -> None:
     """The case of the scheme and spaces around it are ignored (RFC 9110 11.1)."""
     assert ask_with(house, Authorization=f"{scheme} {house.key} ") == 200
@@ -34,13 +32,13 @@ def test_two_different_keys_are_rejected(house: House) -> None:
     assert "different keys" in answer.json["error"]
 
 
-@pytest.mark.parametrize("other", ["Basic dXNlcjpwYXNz", "Digest x", "Bearer", "", "Token abc"])
+@rows("Basic dXNlcjpwYXNz", "Digest x", "Bearer", "", "Token abc")
 def test_another_scheme_beside_the_key_is_ignored(house: House, other: str) -> None:
     """An Authorization of another scheme, or without credentials, is ignored beside X-API-Key."""
     assert ask_with(house, Authorization=other, X_API_Key=house.key) == 200
 
 
-@pytest.mark.parametrize("other", ["Basic dXNlcjpwYXNz", "Bearer", "Bearer  ", "", "Token abc"])
+@rows("Basic dXNlcjpwYXNz", "Bearer", "Bearer  ", "", "Token abc")
 def test_another_scheme_alone_is_rejected(house: House, other: str) -> None:
     """Without a Bearer key or X-API-Key, the error says what to send."""
     answer = house.get("/inbox", key=None, headers={"Authorization": other})

@@ -15,6 +15,7 @@ from mailcheck.checks.deliverability.content_filter import (
 from mailcheck.config.options import RspamdOptions
 from tests.house import config_in_memory, run
 from tests.operations.scored_mails import MAIL, received
+from tests.table import rows
 from tests.web.scored_house import ScoredHouse
 
 UNKNOWN = "a" * 13
@@ -102,7 +103,7 @@ def test_a_test_of_another_account_is_not_found(
     assert scored.get(test_id) == before
 
 
-@pytest.mark.parametrize("route", ["/recheck", "/raw", "/preflight"])
+@rows("/recheck", "/raw", "/preflight")
 def test_a_test_without_a_mail(scored: ScoredHouse, route: str) -> None:
     """Operations that need the mail are 400 without one, both pending and expired."""
     test_id = scored.generate()

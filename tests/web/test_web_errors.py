@@ -24,7 +24,7 @@ def house_with(reader: FaultyWorker) -> House:
     return House(config_in_memory(), Workers(DirectWorker(), reader, DirectWorker()))
 
 
-@pytest.mark.parametrize("path", ["/nowhere", "/inbox/nowhere", "/inbox/messages/x/y", "/", ""])
+@rows("/nowhere", "/inbox/nowhere", "/inbox/messages/x/y", "/", "")
 def test_an_unknown_path_is_404(house: House, path: str) -> None:
     """An unknown path of the API is a JSON 404 that repeats it."""
     answer = house.get(path)
@@ -54,7 +54,7 @@ def test_the_path_that_was_meant(house: House, path: str, meant: str) -> None:
     assert meant or b"did you mean" not in answer.body
 
 
-@pytest.mark.parametrize("path", ["/nowhere", "/apis", "/api/v2/inbox", "/share", "/clients/x"])
+@rows("/nowhere", "/apis", "/api/v2/inbox", "/share", "/clients/x")
 def test_an_unknown_page_is_404(house: House, path: str) -> None:
     """An unknown path outside the API is 404 as well."""
     answer = house.open(path).answer()
@@ -77,7 +77,7 @@ def test_a_wrong_method_is_405(house: House, method: str, path: str, allowed: st
     assert answer.json["error"] == f"/api/v1{path} supports {allowed}, not {method}"
 
 
-@pytest.mark.parametrize("path", ["/inbox", "/inbox/address?tag=a", "/inbox/messages?limit=1"])
+@rows("/inbox", "/inbox/address?tag=a", "/inbox/messages?limit=1")
 def test_head_is_get_without_the_body(house: House, path: str) -> None:
     """HEAD returns the headers of GET and no body."""
     house.receive()

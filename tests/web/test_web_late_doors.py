@@ -12,6 +12,7 @@ from mailcheck.assembly.doors.late import DOORS
 from mailcheck.config.options import WebOptions
 from tests.house import House, config_in_memory
 from tests.servers.daemon import Daemon
+from tests.table import rows
 from tests.web.raw_http import RawHttp, read_answer, request
 
 ALWAYS_OPEN = {"api", "site"}
@@ -92,7 +93,7 @@ def test_every_door_is_asked() -> None:
     assert DOORS.keys() <= FIRST.keys()
 
 
-@pytest.mark.parametrize("path", FIRST.values())
+@rows(*FIRST.values())
 def test_the_first_requests_are_answered(house: House, path: str) -> None:
     """The first requests for a door, two at once, are answered as by a door that is open."""
     opened = House(config_in_memory(web=WebOptions(preload=True)))

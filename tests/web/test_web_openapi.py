@@ -34,14 +34,11 @@ from mailcheck.web.dashboard.api_reference.view import write_command
 from mailcheck.web.site.application import Call
 from tests.house import Answer, House, config_in_memory, run
 from tests.spec.description import (
-    FORMATS,
-    closed,
-    closed_components,
+    described_schema,
     description_problems,
     load_document,
 )
 from tests.spec.judge import BrokenPromise, judge_response
-from tests.spec.matching import StrictValidator
 from tests.spec.routes import API, ROUTES
 from tests.spec.shapes import Shape
 from tests.table import rows
@@ -76,13 +73,6 @@ def resolved(part: Mapping[str, Any]) -> Mapping[str, Any]:
             found = found[step]
         part = found
     return part
-
-
-def validator(schema: Any) -> StrictValidator:
-    """Create a validator for a part of the document that rejects additional fields."""
-    return StrictValidator(
-        {**closed(schema), "components": closed_components()}, format_checker=FORMATS
-    )
 
 
 def bodies(operation: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -172,9 +162,9 @@ def test_examples_are_real(name: str) -> None:
         return
     asked = operation.get("requestBody", {}).get("content", {}).get("application/json")
     if asked is not None:
-        validator(asked["schema"]).validate(asked["example"])
+        assert not described_schema(asked["schema"]).problems(asked["example"])
     for status, content in bodies(operation):
-        assert list(validator(content["schema"]).iter_errors(content["example"])) == [], status
+        assert not described_schema(content["schema"]).problems(content["example"]), status
         found = PROMISES[method, path].bodies[int(status)]
         alternatives = found if isinstance(found, tuple) else (found,)
         shapes = [one for one in alternatives if isinstance(one, Shape)]

@@ -161,7 +161,7 @@ def test_the_budget_is_of_one_client(
     house.pass_time(60)
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/share/none", "/nowhere"])
+@rows("/healthz", "/readyz", "/share/none", "/nowhere")
 def test_open_pages_are_not_metered(house: House, path: str) -> None:
     """Pages that need no key have no rate limit and no rate limit headers."""
     for _ in range(70):

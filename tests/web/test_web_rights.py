@@ -37,7 +37,7 @@ def limited_key(
     return house.issue_key(house.account, rights=make_rights(scopes, tags, prefix))
 
 
-@pytest.mark.parametrize("scope", list(Scope))
+@rows(*list(Scope))
 def test_a_route_answers_only_keys_with_its_scopes(house: House, scope: Scope) -> None:
     """A key with one scope gets 403 from exactly the routes that need another one."""
     key = limited_key(house, [scope])
@@ -60,7 +60,7 @@ def test_every_route_declares_a_scope(house: House) -> None:
     assert all(route.operation.scopes for route in build_routes(house.assembly))
 
 
-@pytest.mark.parametrize("scope", list(Scope))
+@rows(*list(Scope))
 def test_a_tool_answers_only_keys_with_its_scopes(house: House, scope: Scope) -> None:
     """A key with one scope is told by exactly the other tools which scope it lacks."""
     agent = Agent(house, key=limited_key(house, [scope]), extensions=APPS)

@@ -2,13 +2,12 @@
 
 from urllib.parse import urlsplit
 
-import pytest
-
 from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import WebOptions
 from mailcheck.core.identifiers import MessageId
 from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory, mail, run
+from tests.table import rows
 from tests.web.workers import FaultyWorker
 
 
@@ -54,7 +53,7 @@ def test_revoking_makes_a_new_link(house: House) -> None:
     assert house.open(urlsplit(third).path).answer().status == 200
 
 
-@pytest.mark.parametrize("method", ["POST", "DELETE", "PUT", "OPTIONS"])
+@rows("POST", "DELETE", "PUT", "OPTIONS")
 def test_a_share_link_is_only_read(house: House, method: str) -> None:
     """A share link does not allow any change."""
     _, path = share_path(house)

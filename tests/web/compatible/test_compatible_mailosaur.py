@@ -240,7 +240,7 @@ class TestServers:
         assert client.get(path).status == 404
         assert [one["id"] for one in client.get("/api/servers").json["items"]] == [SERVER]
 
-    @pytest.mark.parametrize("name", [None, "", " ", "x" * 201])
+    @rows(None, "", " ", "x" * 201)
     def test_a_bad_name(self, client: Client, name: str | None) -> None:
         """A server without a name, or with a long one, is refused with the error of Mailosaur."""
         answer = client.send("POST", "/api/servers", {"name": name})
@@ -248,7 +248,7 @@ class TestServers:
         assert answer.body.startswith(b'{"type":')
         assert answer.json["errors"][0]["field"] == "name"
 
-    @pytest.mark.parametrize("server_id", [SERVER, "short", "efe907e9-74ed", "abcd-234", "é" * 8])
+    @rows(SERVER, "short", "efe907e9-74ed", "abcd-234", "é" * 8)
     def test_an_unknown_server(self, client: Client, server_id: str) -> None:
         """A server without a name and without mail is not found."""
         for method, path in (("GET", ""), ("DELETE", ""), ("GET", "/password")):

@@ -200,7 +200,7 @@ def test_a_list_of_ids_is_read_under_every_type(site: OpenSite, media_type: str)
     assert (answer.status, listed(site)["total"]) == (400, 1)
 
 
-@pytest.mark.parametrize("method", ["GET", "DELETE"])
+@rows("GET", "DELETE")
 def test_a_search_needs_a_query(searched: OpenSite, method: str) -> None:
     """Without one, nothing is listed and nothing is deleted, as with Mailpit."""
     for query in ("", "?query=%20"):
@@ -244,7 +244,7 @@ def test_dates_are_in_a_time_zone(site: OpenSite) -> None:
     assert (answer.status, b"Nowhere" in answer.body) == (400, True)
 
 
-@pytest.mark.parametrize("query", ["has:inline", "larger:much", "after:yesterday", "is:funny"])
+@rows("has:inline", "larger:much", "after:yesterday", "is:funny")
 def test_a_term_that_is_not_offered_is_an_error(searched: OpenSite, query: str) -> None:
     """It is not taken for a word that no message contains."""
     answer = searched.get(f"/api/v1/search?query={query}")

@@ -105,7 +105,7 @@ class TestInboxes:
         assert client.get("/inboxes/count").json == {"totalElements": 3}
         assert len(client.get("/inboxes/offset-paginated").json["content"]) == 3
 
-    @pytest.mark.parametrize("path", ["/inboxes/byEmailAddress", "/inboxes/exists"])
+    @rows("/inboxes/byEmailAddress", "/inboxes/exists")
     def test_the_inbox_of_an_address(self, house: House, client: Client, path: str) -> None:
         """The id of an inbox is found by its address, also with the tag in front of the domain."""
         name = house.account.mailbox_name
@@ -474,7 +474,7 @@ class TestErrors:
             answer = client.send(route.method, route.path.replace("<id>", "x"))
             assert (answer.status, answer.json["message"]) == (501, route.note)
 
-    @pytest.mark.parametrize("headers", [{}, {"x-api-key": " "}, {"x-api-key": "wrong"}])
+    @rows({}, {"x-api-key": " "}, {"x-api-key": "wrong"})
     def test_no_key(self, client: Client, headers: dict[str, str]) -> None:
         """A request without a valid key is refused with 401."""
         client.headers = headers

@@ -35,7 +35,7 @@ def site(site: OpenSite) -> OpenSite:
     return site
 
 
-@pytest.mark.parametrize("peer", ["127.0.0.1", "10.1.2.3", "172.17.0.5", "192.168.1.9"])
+@rows("127.0.0.1", "10.1.2.3", "172.17.0.5", "192.168.1.9")
 def test_private_clients_are_accepted(site: OpenSite, peer: str) -> None:
     """Clients on this machine, containers and the private network may read and send."""
     assert get(site, peer=peer) == 200
@@ -49,7 +49,7 @@ def test_strangers_are_rejected(site: OpenSite) -> None:
     assert site.talk(peer=STRANGER).startswith("554 5.7.1")
 
 
-@pytest.mark.parametrize("host", ["attacker.example", "attacker.example:8025", "1.2.3.4.nip.io"])
+@rows("attacker.example", "attacker.example:8025", "1.2.3.4.nip.io")
 def test_dns_rebinding_is_rejected(site: OpenSite, host: str) -> None:
     """A page of a stranger whose name leads to this machine has that name in Host."""
     assert get(site, host=host) == 403

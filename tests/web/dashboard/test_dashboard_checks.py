@@ -12,6 +12,7 @@ from mailcheck.core.accounts import Account
 from tests.fakes.fake_hosts import FakeHosts
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import config_in_memory
+from tests.table import rows
 from tests.web.checking import checking_house
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
@@ -139,7 +140,7 @@ def test_unsubscribing_is_pressed_by_a_person(visited: Visited) -> None:
     assert "/checks/unsubscribe" not in Visited().open(), "a mail that offers none"
 
 
-@pytest.mark.parametrize("number", ["4", "-1", "x", "99999", "\u0661"])
+@rows("4", "-1", "x", "99999", "\u0661")
 def test_invalid_link_numbers(visited: Visited, number: str) -> None:
     """Only links of the mail can be checked."""
     visited.open()

@@ -342,7 +342,7 @@ def test_null_is_absent(
     assert browser.submit("/sign-out").status in (200, 303)
 
 
-@pytest.mark.parametrize("name", ["issuer", "authorization_endpoint", "token_endpoint", "jwks_uri"])
+@rows("issuer", "authorization_endpoint", "token_endpoint", "jwks_uri")
 def test_null_is_no_address(browser: Browser, company: Company, name: str) -> None:
     """Metadata without a required member is a fault of the configuration."""
     company.metadata[name] = None

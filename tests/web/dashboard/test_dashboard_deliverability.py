@@ -323,7 +323,7 @@ def test_an_address_that_expires(test_id: str, scored: ScoredHouse, browser: Bro
     assert "No mail arrived" in browser.read(f"/tests/{test_id}")
 
 
-@pytest.mark.parametrize("query", ["", "?seen=", "?seen=nonsense"])
+@rows("", "?seen=", "?seen=nonsense")
 def test_an_invalid_stream(browser: Browser, test_id: str, query: str) -> None:
     """The parameter ``seen`` must be a state."""
     stream = browser.stream(f"/tests/{test_id}/live{query}")

@@ -127,7 +127,7 @@ def test_a_revoked_link_is_rejected(browser: Browser, stranger: Browser, test_id
     assert stranger.open(new).status == 200
 
 
-@pytest.mark.parametrize("change", ["cut", "longer", "other"])
+@rows("cut", "longer", "other")
 def test_a_wrong_link(browser: Browser, stranger: Browser, test_id: str, change: str) -> None:
     """Only the complete link opens a report."""
     path = share_path(browser, test_id)

@@ -194,7 +194,7 @@ def test_a_body_that_is_too_large(ann: Browser) -> None:
     assert "Request too large" in ann.page.text
 
 
-@pytest.mark.parametrize("body", [b"name=%ff", b"name=%00", b"form-token=a&form-token=b", b"&&=&"])
+@rows(b"name=%ff", b"name=%00", b"form-token=a&form-token=b", b"&&=&")
 def test_a_form_that_can_not_be_read(ann: Browser, body: bytes) -> None:
     """A form with invalid encoding or a repeated field is rejected."""
     assert ann.send("POST", "/keys", body).status in (400, 403)
@@ -253,7 +253,7 @@ def test_static_files(browser: Browser) -> None:
         assert browser.open(other).status == 404
 
 
-@pytest.mark.parametrize("signed_in", [False, True])
+@rows(False, True)
 def test_the_first_page_is_small(house: House, signed_in: bool) -> None:
     """The first page with all its files is under 60 KB."""
     browser = Browser(house)

@@ -187,7 +187,7 @@ def test_keys_of_others(owner: Browser) -> None:
     assert key_ids(owner) == [mine]
 
 
-@pytest.mark.parametrize("name", ["", "   ", "x" * 61, "a\x07b", "a\u202eb", "a\r\nb"])
+@rows("", "   ", "x" * 61, "a\x07b", "a\u202eb", "a\r\nb")
 def test_invalid_names(owner: Browser, name: str) -> None:
     """A key needs a printable name; the problem is shown beside the form."""
     owner.open("/keys")

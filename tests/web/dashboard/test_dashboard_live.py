@@ -1,12 +1,11 @@
 """New messages as server-sent events: none missed, none repeated, no wait left behind."""
 
-import pytest
-
 from mailcheck.assembly.workers import Workers
 from mailcheck.core.accounts import Account
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory, mail
+from tests.table import rows
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
 from tests.web.dashboard.inbox_visit import receive, sign_up
@@ -116,7 +115,7 @@ def test_a_failing_store_ends_a_stream() -> None:
     house.close()
 
 
-@pytest.mark.parametrize("query", ["?after=nonsense", "?tag=a%20b"])
+@rows("?after=nonsense", "?tag=a%20b")
 def test_invalid_parameters(ann: Browser, query: str) -> None:
     """A stream with invalid parameters is answered with 400."""
     assert " 400 " in ann.stream(f"/inbox/live{query}").head.splitlines()[0]

@@ -118,7 +118,7 @@ def test_remote_content_is_offered_where_there_is_any(browser: Browser, account:
     assert "other servers" not in browser.page.text
 
 
-@pytest.mark.parametrize("site", ["cross-site", "same-site", "none"])
+@rows("cross-site", "same-site", "none")
 def test_other_sites_can_not_request_remote_content(
     browser: Browser, account: Account, site: str
 ) -> None:
@@ -252,7 +252,7 @@ def test_an_image_of_the_mail_itself_is_shown(browser: Browser, account: Account
     assert b"<img> hello" in fetch(browser, f"/inbox/messages/{fake}/frame").body
 
 
-@pytest.mark.parametrize("kind", ["text/html", "image/svg+xml", "application/pdf", "x/<y>"])
+@rows("text/html", "image/svg+xml", "application/pdf", "x/<y>")
 def test_an_attachment_is_a_download(browser: Browser, account: Account, kind: str) -> None:
     """An attachment of any declared type is downloaded."""
     raw = with_attachment(kind, '<b>".html', b"<script>alert(1)</script>")
@@ -370,7 +370,7 @@ PREVIEWED = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "data", "served"), PREVIEWED)
+@rows(*PREVIEWED)
 def test_previews_of_images_and_text(
     browser: Browser, account: Account, kind: str, data: bytes, served: str
 ) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from mailcheck.core.projects import Role
 from tests.house import House, run
+from tests.table import rows
 from tests.web.dashboard.browser import Browser, in_project
 from tests.web.dashboard.inbox_visit import fetch
 from tests.web.dashboard.test_dashboard_projects import pages_of
@@ -62,7 +63,7 @@ def test_the_operator_sees_all_accounts(house: House, operator: Browser, bob: Br
     assert re.search(r"dev-\w+@mailcheck\.example 1 \d+ B", shown)
 
 
-@pytest.mark.parametrize("method", ["GET", "POST"])
+@rows("GET", "POST")
 def test_only_the_operator_sees_and_changes_accounts(
     house: House, operator: Browser, bob: Browser, method: str
 ) -> None:

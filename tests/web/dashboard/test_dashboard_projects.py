@@ -17,6 +17,7 @@ from mailcheck.web.dashboard.addresses import MINE, address_in, segments_of, spl
 from mailcheck.web.dashboard.rendering import MENU
 from mailcheck.web.dashboard.visits import Page
 from tests.house import House, mail, run
+from tests.table import rows
 from tests.web.dashboard.browser import SEGMENTS, Browser
 
 PATHS = {
@@ -195,7 +196,7 @@ def test_every_page_has_a_role_or_is_personal(house: House) -> None:
     assert {"/keys", "/webhooks", "/project/delete", "/keys/<key_id>/revoke"} <= owners
 
 
-@pytest.mark.parametrize("role", [Role.READER, Role.EDITOR])
+@rows(Role.READER, Role.EDITOR)
 def test_a_page_answers_only_members_with_its_role(
     house: House, ann: Browser, bob: Browser, role: Role
 ) -> None:
@@ -275,7 +276,7 @@ def test_the_only_owner_of_a_project_is_not_deleted(house: House, ann: Browser) 
     run(keep.delete(account_of(house, "ann")))
 
 
-@pytest.mark.parametrize("name", ["", "x" * 65, "a\x07b", "ann"])
+@rows("", "x" * 65, "a\x07b", "ann")
 def test_names_of_projects(house: House, ann: Browser, name: str) -> None:
     """A project has a printable name that no account has."""
     ann.open("/projects")

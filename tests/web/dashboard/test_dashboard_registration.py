@@ -18,6 +18,7 @@ from mailcheck.operations.accounts.sign_in import (
 )
 from mailcheck.workers.scheduling import DirectWorker
 from tests.house import House, config_in_memory, run
+from tests.table import rows
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
 from tests.web.workers import FaultyWorker
@@ -82,7 +83,7 @@ def test_by_invitation(build: Build) -> None:
     assert count_accounts(house) == 2
 
 
-@pytest.mark.parametrize("code", ["", "a" * 32, "\0", "x' OR 1=1", "\udcff", "é" * 100])
+@rows("", "a" * 32, "\0", "x' OR 1=1", "\udcff", "é" * 100)
 def test_an_invalid_invitation(build: Build, code: str) -> None:
     """An invalid invitation is rejected."""
     house = build(registration="invite")

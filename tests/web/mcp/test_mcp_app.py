@@ -83,7 +83,7 @@ def test_other_hosts_see_no_app(
         assert not OF_APP & set(re.findall(r"\w+", error["message"].partition(".")[2]))
 
 
-@pytest.mark.parametrize("capabilities", [None, [], {"extensions": []}, {"extensions": None}])
+@rows(None, [], {"extensions": []}, {"extensions": None})
 def test_malformed_capabilities_are_none(house: House, capabilities: object) -> None:
     """A handshake with malformed capabilities is answered like one without."""
     params = {"protocolVersion": HANDSHAKE, "capabilities": capabilities}
@@ -110,7 +110,7 @@ def bytes_of(agent: Agent, tool: str, arguments: Mapping[str, Any]) -> bytes:
     return body if marker is None else body.replace(marker[1], b"0" * 10)
 
 
-@pytest.mark.parametrize("version", [HANDSHAKE, STATELESS])
+@rows(HANDSHAKE, STATELESS)
 def test_the_app_adds_nothing_to_the_context_of_the_model(house: House, version: str) -> None:
     """Results are the same bytes with the App, and so is what a host shows of the tools."""
     house.receive(house.address("a"), raw=html_mail("<p>Your code is <b>482913</b></p>"))
@@ -169,7 +169,7 @@ def test_the_card_gets_the_report(app: Agent) -> None:
     assert "no such message" in app.fail("view_message", id="x")
 
 
-@pytest.mark.parametrize("tools", ["wait_for_message", "inbox", "tests"])
+@rows("wait_for_message", "inbox", "tests")
 def test_a_preset_keeps_the_tools_of_the_app(house: House, tools: str) -> None:
     """A client that has chosen few tools can still show their results."""
     agent = Agent(house, extensions=APPS)

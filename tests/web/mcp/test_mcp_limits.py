@@ -58,7 +58,7 @@ def test_a_revoked_key_stops_at_once(house: House) -> None:
     assert "revoked" in reply.error["message"]
 
 
-@pytest.mark.parametrize("version", [HANDSHAKE, STATELESS])
+@rows(HANDSHAKE, STATELESS)
 def test_only_calls_of_tools_count(house: House, version: str) -> None:
     """Handshakes, lists, pings, notifications and errors are free; each tools/call is counted."""
     agent = Agent(house, house.issue_key(house.account, per_minute=5, per_day=9), version)

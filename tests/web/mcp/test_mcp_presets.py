@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import pytest
-
 from mailcheck.core.rights import Rights, Scope
 from tests.house import House
+from tests.table import rows
 from tests.web.mcp.agent import Agent
 from tests.web.mcp.test_mcp_tools import INBOX_TOOLS, NAMES
 
@@ -21,22 +20,19 @@ def listed(agent: Agent, query: str = "") -> list[str]:
     return [tool["name"] for tool in ask(agent, query, "tools/list").result["tools"]]
 
 
-@pytest.mark.parametrize(
-    ("query", "names"),
-    [
-        ("", NAMES),
-        ("?tools=", NAMES),
-        ("?tools=all", NAMES),
-        ("?tools=inbox", INBOX_TOOLS),
-        ("?tools=inbound", [*INBOX_TOOLS, "send_inbound", "get_inbound"]),
-        ("?tools=tests", ["generate_test", "wait_for_test"]),
-        ("?tools=domains", ["check_domain", "check_mx", "check_blocklists", "get_reports"]),
-        (
-            "?tools=watches,new_address",
-            ["new_address", "list_watches", "get_watch", "get_heartbeats"],
-        ),
-        ("?tools=watches&tools=check_mx,%20extract", ["extract", "check_mx", *NAMES[-5:-2]]),
-    ],
+@rows(
+    ("", NAMES),
+    ("?tools=", NAMES),
+    ("?tools=all", NAMES),
+    ("?tools=inbox", INBOX_TOOLS),
+    ("?tools=inbound", [*INBOX_TOOLS, "send_inbound", "get_inbound"]),
+    ("?tools=tests", ["generate_test", "wait_for_test"]),
+    ("?tools=domains", ["check_domain", "check_mx", "check_blocklists", "get_reports"]),
+    (
+        "?tools=watches,new_address",
+        ["new_address", "list_watches", "get_watch", "get_heartbeats"],
+    ),
+    ("?tools=watches&tools=check_mx,%20extract", ["extract", "check_mx", *NAMES[-5:-2]]),
 )
 def test_a_url_chooses_tools(house: House, query: str, names: list[str]) -> None:
     """Presets and names of tools select from the list, whose order stays the same."""
@@ -51,7 +47,7 @@ def test_other_tools_are_unknown(house: House) -> None:
     assert not ask(agent, "?tools=inbox", "tools/call", name="new_address").result["isError"]
 
 
-@pytest.mark.parametrize("word", ["inbx", "view_message,inbx", "%00", "<b>"])
+@rows("inbx", "view_message,inbx", "%00", "<b>")
 def test_unknown_words_are_an_error(house: House, word: str) -> None:
     """An unknown preset is an error in both methods, and names the presets."""
     agent = Agent(house)
@@ -62,14 +58,11 @@ def test_unknown_words_are_an_error(house: House, word: str) -> None:
         assert "presets (all, inbox, inbound, domains, tests, watches)" in error["message"]
 
 
-@pytest.mark.parametrize(
-    ("scopes", "names"),
-    [
-        ({Scope.INBOX_READ}, [name for name in INBOX_TOOLS if name != "delete_message"]),
-        ({Scope.TESTS, Scope.WATCHES}, NAMES[-7:-2]),
-        ({Scope.WEBHOOKS}, []),
-        (set(Scope), NAMES),
-    ],
+@rows(
+    ({Scope.INBOX_READ}, [name for name in INBOX_TOOLS if name != "delete_message"]),
+    ({Scope.TESTS, Scope.WATCHES}, NAMES[-7:-2]),
+    ({Scope.WEBHOOKS}, []),
+    (set(Scope), NAMES),
 )
 def test_a_key_lists_what_its_scopes_allow(
     house: House, scopes: set[Scope], names: list[str]

@@ -36,7 +36,7 @@ def stateless(house: House) -> Agent:
     return Agent(house, version=STATELESS)
 
 
-@pytest.mark.parametrize("version", HANDSHAKE_REVISIONS)
+@rows(*HANDSHAKE_REVISIONS)
 def test_every_handshake_revision_is_supported(agent: Agent, version: str) -> None:
     """Initialize accepts each revision since 2024-11-05, and later requests use it."""
     reply = initialize(agent, version)
@@ -110,7 +110,7 @@ def test_the_tool_list_may_be_cached_in_the_stateless_mode(agent: Agent, statele
     assert set(agent.request("tools/list").result) == {"tools"}
 
 
-@pytest.mark.parametrize("cursor", ["x", "", 7])
+@rows("x", "", 7)
 def test_the_tool_list_has_one_page(agent: Agent, cursor: object) -> None:
     """A page cursor for tools/list is an error."""
     assert agent.request("tools/list", {"cursor": cursor}).error["code"] == -32602
@@ -165,7 +165,7 @@ def test_an_unknown_version_is_400(house: House) -> None:
     assert reply.error["data"] == {"supported": list(REVISIONS), "requested": "2030-01-01"}
 
 
-@pytest.mark.parametrize("body", [{"method": "tools/list", "id": 1}, {"method": "notifications/x"}])
+@rows({"method": "tools/list", "id": 1}, {"method": "notifications/x"})
 def test_a_header_with_an_unknown_version_is_refused(agent: Agent, body: dict[str, Any]) -> None:
     """An unknown version in the header alone is sufficient to reject a message."""
     reply = agent.post({"jsonrpc": "2.0", **body}, {"MCP-Protocol-Version": "1.0"})
@@ -186,7 +186,7 @@ def contradicting(
     return agent.post(body, {**HEADERS, **headers})
 
 
-@pytest.mark.parametrize("headers", [{}, {"Mcp-Name": "  extract  "}])
+@rows({}, {"Mcp-Name": "  extract  "})
 def test_headers_that_agree_are_served(agent: Agent, headers: dict[str, str | None]) -> None:
     """The call that the next tests modify is valid, and whitespace is ignored (RFC 9110 5.5)."""
     assert contradicting(agent, headers).result["isError"] is True
@@ -216,7 +216,7 @@ def test_headers_that_contradict_the_body_are_refused(
     assert reply.json["id"] == 5
 
 
-@pytest.mark.parametrize("name", ["MCP-Protocol-Version", "Mcp-Method", "Mcp-Name"])
+@rows("MCP-Protocol-Version", "Mcp-Method", "Mcp-Name")
 def test_a_repeated_header_is_rejected(agent: Agent, name: str) -> None:
     """A repeated routing header is rejected, because intermediaries could use different values."""
     twice: Any = {name: [HEADERS[name], "another"]}
@@ -254,7 +254,7 @@ def test_a_stateless_request_is_complete(agent: Agent, meta: dict[str, Any], cod
     assert (reply.status, reply.error["code"]) == (400, code)
 
 
-@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "OPTIONS", "PATCH"])
+@rows("GET", "DELETE", "PUT", "OPTIONS", "PATCH")
 def test_only_posts_are_taken(agent: Agent, method: str) -> None:
     """Only POST is supported. Other methods are 405 with Allow."""
     reply = agent.post(b"", method=method)
@@ -276,7 +276,7 @@ OF_HTTP: dict[tuple[str, int], list[str | None]] = {
 """Statuses of the values of header fields: the media types, and the pages that may ask."""
 
 
-@pytest.mark.parametrize(("name", "status"), OF_HTTP)
+@rows(*OF_HTTP)
 def test_header_fields_of_http(agent: Agent, name: str, status: int) -> None:
     """JSON is taken and given, and the pages of this machine may ask, under any loopback name."""
     for value in OF_HTTP[name, status]:

@@ -158,7 +158,7 @@ def test_polls_do_not_count(house: House) -> None:
         assert left(reply)[1] == 8
 
 
-@pytest.mark.parametrize("version", [HANDSHAKE, STATELESS])
+@rows(HANDSHAKE, STATELESS)
 def test_plain_calls_wait_a_minute_at_most(house: House, version: str) -> None:
     """Without the extension, timeout is at most 60, and nothing of tasks is offered."""
     agent = Agent(house, version=version)

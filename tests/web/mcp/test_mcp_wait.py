@@ -226,7 +226,7 @@ def test_a_disconnect_leaves_no_waiter(
     assert b'"result"' not in reply.body
 
 
-@pytest.mark.parametrize(("more", "status"), [({}, 202), ({"progress_token": 1}, 200)])
+@rows(({}, 202), ({"progress_token": 1}, 200))
 def test_a_notification_cancels_a_call(house: House, more: dict[str, Any], status: int) -> None:
     """notifications/cancelled in the same session ends a call or its stream, without an answer."""
     agent = Agent(house)

@@ -183,7 +183,7 @@ def test_an_agent_of_two_processes_stays(program: Program) -> None:
         assert status_with(program.house, tokens["access_token"]) == 200
 
 
-@pytest.mark.parametrize("kind", ["access_token", "refresh_token"])
+@rows("access_token", "refresh_token")
 def test_a_program_signs_out(program: Program, kind: str) -> None:
     """Revocation of either token ends the grant; an unknown token is no error (RFC 7009)."""
     tokens = program.connect()
@@ -194,7 +194,7 @@ def test_a_program_signs_out(program: Program, kind: str) -> None:
     assert program.revoke("mca_unknown").status == 200
 
 
-@pytest.mark.parametrize("is_basic", [False, True])
+@rows(False, True)
 def test_a_client_with_a_secret(ann: Browser, is_basic: bool) -> None:
     """A confidential client authenticates in the body or by Basic authentication."""
     client, secret = add_client(ann.house, has_secret=True)
@@ -379,7 +379,7 @@ SCHEMES = {
 """Redirect URIs, and whether a program that nobody has registered may use them (RFC 8252 8.4)."""
 
 
-@pytest.mark.parametrize(("uri", "is_accepted"), SCHEMES.items())
+@rows(*SCHEMES.items())
 def test_schemes_that_any_program_can_take(ann: Browser, uri: str, is_accepted: bool) -> None:
     """A scheme without a dot is on the operator's list, for clients of either kind."""
     house = ann.house

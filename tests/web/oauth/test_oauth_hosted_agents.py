@@ -4,8 +4,6 @@ import json
 from typing import Any
 from urllib.parse import urlsplit
 
-import pytest
-
 from mailcheck.core.oauth.clients import read_document
 from tests.house import House, run
 from tests.table import rows
@@ -140,7 +138,7 @@ def test_an_agent_that_registers(ann: Browser, metadata: dict[str, Any], scope: 
         connect(Program(ann, client["client_id"], secret, redirect_uri), scope)
 
 
-@pytest.mark.parametrize("document", [CLAUDE_DOCUMENT, CHATGPT_DOCUMENT])
+@rows(CLAUDE_DOCUMENT, CHATGPT_DOCUMENT)
 def test_an_agent_with_a_document(ann: Browser, document: dict[str, Any]) -> None:
     """Claude and ChatGPT connect with their documents, as clients without a secret."""
     assert discover(ann.house)["client_id_metadata_document_supported"] is True

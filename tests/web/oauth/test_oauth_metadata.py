@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from mailcheck.assembly.doors.agents import build_tools
 from mailcheck.config.options import WebOptions
 from mailcheck.core.instants import DAY, HOUR, MINUTE
@@ -65,7 +63,7 @@ def test_an_api_key_works_as_before(house: House) -> None:
     assert Agent(house, house.key).request("ping").status == 200
 
 
-@pytest.mark.parametrize("path", [f"{SERVER}/mcp", f"{PROTECTED}/other", f"{SERVER}/x/y"])
+@rows(f"{SERVER}/mcp", f"{PROTECTED}/other", f"{SERVER}/x/y")
 def test_another_issuer_or_resource(house: House, path: str) -> None:
     """There is no metadata for another issuer or resource, and the answer names the right one."""
     answer = house.open(path).answer()

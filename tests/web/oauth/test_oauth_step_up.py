@@ -2,9 +2,8 @@
 
 import re
 
-import pytest
-
 from mailcheck.core.rights import make_rights
+from tests.table import rows
 from tests.web.mcp.agent import HANDSHAKE, STATELESS, Agent, failure_of
 from tests.web.oauth.conftest import ann as ann
 from tests.web.oauth.conftest import house as house
@@ -26,7 +25,7 @@ def tokens_for(program: Program, allowed: str, **changes: str) -> str:
     return token
 
 
-@pytest.mark.parametrize("version", [HANDSHAKE, STATELESS])
+@rows(HANDSHAKE, STATELESS)
 def test_a_missing_scope_is_named(program: Program, version: str) -> None:
     """A tool beyond the grant is answered with 403 and what to ask the person for."""
     agent = Agent(program.house, tokens_for(program, "inbox:read"), version)

@@ -135,7 +135,7 @@ def test_sendgrid_keeps_ten_contents(house: House) -> None:
     assert (answer.status, "10 items" in answer.body.decode()) == (400, True)
 
 
-@pytest.mark.parametrize("kind", ["", "text", "multipart/mixed", "message/rfc822"])
+@rows("", "text", "multipart/mixed", "message/rfc822")
 def test_sendgrid_rejects_a_content_without_a_type(house: House, kind: str) -> None:
     """A type that is none, or has parts of its own, is named in the error."""
     content = [{"type": kind, "value": "x"}]

@@ -152,7 +152,7 @@ def test_mailgun_signs_inside_the_body(house: House) -> None:
     assert hmac.new(secret.encode(), text, hashlib.sha256).hexdigest() == signed["signature"]
 
 
-@pytest.mark.parametrize("provider", ["postmark", "brevo"])
+@rows("postmark", "brevo")
 def test_other_providers_do_not_sign(house: House, provider: str) -> None:
     """Postmark and Brevo do not sign their events, so there is no signature."""
     create(house, provider)
@@ -174,7 +174,7 @@ def test_a_test_is_in_the_format_of_the_provider(house: House) -> None:
     assert json.loads(house.receivers.posts[-1].body)["RecordType"] == "Delivery"
 
 
-@pytest.mark.parametrize("provider", ["smtp", "mailfrog", ""])
+@rows("smtp", "mailfrog", "")
 def test_a_provider_without_events_is_named(house: House, provider: str) -> None:
     """Only providers with events are accepted, and the error lists them."""
     body = json.dumps({"url": URL, "provider": provider}).encode()

@@ -205,7 +205,7 @@ def test_a_fault_is_answered_as_the_provider_does(
     assert received(house) == []
 
 
-@pytest.mark.parametrize("path", FIRST)
+@rows(*FIRST)
 def test_every_second_mail_of_a_key_fails(house: House, path: str) -> None:
     """A key whose every second mail fails gets the provider's 5xx for it."""
     answer = house.ask("PUT", "/inbox/faults", data=b'{"every": 2}').answer()
@@ -249,7 +249,7 @@ def small_house() -> Iterator[House]:
     small.close()
 
 
-@pytest.mark.parametrize("path", FIRST)
+@rows(*FIRST)
 def test_a_mail_over_the_maximum_is_rejected(small_house: House, path: str) -> None:
     """A mail that is too large for SMTP is too large here, and so is a body of one and a half."""
     large = encode(path, sample(path, "you@customer.example")).replace(b"482913", b"x" * 71_000)
@@ -259,7 +259,7 @@ def test_a_mail_over_the_maximum_is_rejected(small_house: House, path: str) -> N
     assert received(small_house) == []
 
 
-@pytest.mark.parametrize("path", FIRST)
+@rows(*FIRST)
 def test_an_unknown_path_has_the_error_of_the_provider(house: House, path: str) -> None:
     """A path or method that is not offered is named, in the format of the provider."""
     headers = headers_for(path, house.key)
@@ -305,7 +305,7 @@ def test_an_unknown_provider_is_named(house: House) -> None:
     assert "mailfrog" in answer.json["error"]
 
 
-@pytest.mark.parametrize("path", FIRST)
+@rows(*FIRST)
 def test_a_store_that_cannot_write_is_unavailable(house: House, path: str) -> None:
     """A store that cannot write is a 503 with Retry-After, without a word about the store."""
     house.sqlite.connection.execute("PRAGMA query_only = 1")

@@ -3,8 +3,6 @@
 import base64
 from typing import Any
 
-import pytest
-
 from tests.house import House
 from tests.table import rows
 from tests.web.provider_requests import post, raw_mail, received, with_fields
@@ -149,14 +147,14 @@ def test_mailgun_sends_a_mail_for_each_recipient_with_variables(house: House) ->
     }
 
 
-@pytest.mark.parametrize("given", ["Basic x", "Basic eDp5", "Bearer k", "Basic YXBpOg=="])
+@rows("Basic x", "Basic eDp5", "Bearer k", "Basic YXBpOg==")
 def test_mailgun_needs_the_user_api(house: House, given: str) -> None:
     """Another scheme, another user and an empty password are rejected, and the error says why."""
     answer = post(house, MAILGUN, headers={"Authorization": given})
     assert (answer.status, answer.json["message"].count("Basic")) == (401, 1)
 
 
-@pytest.mark.parametrize("body", [b"", b"--x", b"\xff" * 100])
+@rows(b"", b"--x", b"\xff" * 100)
 def test_a_form_that_cannot_be_parsed_is_400(house: House, body: bytes) -> None:
     """A multipart body without an end, or of another type, is an error of the client."""
     headers = {"Content-Type": "multipart/form-data; boundary=x"}

@@ -4,8 +4,6 @@ import base64
 import json
 from typing import Any
 
-import pytest
-
 from mailcheck.core.rights import make_rights
 from tests.house import House
 from tests.table import rows
@@ -48,7 +46,7 @@ def test_all_fields_are_in_the_mail(house: House) -> None:
     assert [one["contentId"] for one in messages[0]["attachments"]].count("logo") == 1
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[" * 100_000, b"\xff"])
+@rows(b"", b"{", b"[" * 100_000, b"\xff")
 def test_a_body_that_is_not_json_is_400(house: House, body: bytes) -> None:
     """A body that cannot be parsed gets Resend's validation error."""
     answer = post(house, EMAILS, body)

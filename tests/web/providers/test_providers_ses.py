@@ -3,8 +3,6 @@
 import base64
 from typing import Any
 
-import pytest
-
 from mailcheck.web.providers.provider import AskRoute, Posting
 from mailcheck.web.providers.ses import SES
 from mailcheck.web.providers.ses_query import QUESTIONS
@@ -38,7 +36,7 @@ def test_the_signature_is_that_of_the_standard() -> None:
     assert sign(posting, found, secret) == found.signature
 
 
-@pytest.mark.parametrize("path", [SEND, QUERY])
+@rows(SEND, QUERY)
 def test_a_changed_request_is_rejected(house: House, path: str) -> None:
     """A body or a date that was not signed is rejected, although the key is right."""
     answer = post(house, path, headers={"x-amz-date": "20261122T120000Z"})
