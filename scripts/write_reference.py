@@ -25,7 +25,7 @@ from mailcheck.assembly.doors.rest import build_routes
 from mailcheck.checks.dnsbl.catalogue import Blocklist, packaged_catalogue_text, parse_catalogue
 from mailcheck.checks.finding_row import Row
 from mailcheck.checks.findings_table import ROWS
-from mailcheck.checks.quality.receiver_replies import load_profiles
+from mailcheck.checks.quality.receiver_replies import EVERY_SENDER, load_profiles
 from mailcheck.checks.quality.topics import load_topics
 from mailcheck.checks.receiver_reports.services import load_services
 from mailcheck.checks.weights import LISTING_TIERS, MEASURED, QUALITY_AREAS
@@ -505,8 +505,8 @@ def write_receiver_replies() -> str:
     """Return the page of the replies that receivers give by their published rules."""
     profiles = load_profiles()
     sections = []
-    for first in (one for one in profiles if not one.is_bulk):
-        bulk = next((one for one in profiles if one.is_bulk and one.name == first.name), None)
+    for first in (one for one in profiles if one.audience == EVERY_SENDER):
+        bulk = next((one for one in profiles if one.name == first.name and one != first), None)
         shown = first if bulk is None else bulk
         ids = code(first.id) + (f", for senders of bulk mail {code(shown.id)}" if bulk else "")
         who = f" Bulk mail: {shown.audience}." if bulk else ""
