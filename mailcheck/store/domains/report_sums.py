@@ -151,11 +151,12 @@ _NEWEST_POLICY = """
 
 _PASSES = " OR ".join(f"result LIKE '{pattern}'" for pattern in PASSING_PATTERNS)
 
+# Grouped by the result first: results differ early, while many rows have one reporter.
 _SUMS = f"""
     SELECT reporter, result, {_sum("amount")} AS amount, MIN(day) AS first_day,
     MAX(day) AS last_day FROM report_count
     WHERE account_id = ? AND kind = ? AND domain = ? AND day >= ?
-    GROUP BY reporter, result
+    GROUP BY result, reporter
     ORDER BY CASE WHEN {_PASSES} THEN 1 ELSE 0 END, amount DESC, result, reporter LIMIT ?
 """
 
