@@ -18,13 +18,13 @@ from mailcheck.core.errors import ExpectedFailure, StoreFull
 from mailcheck.ports.clocks import CallSoon
 
 
-async def run_all(*works: Coroutine[Any, Any, Any] | Deferred[Any]) -> list[Any]:
-    """Run coroutines concurrently, or wait for Deferreds, and return their results in order.
+async def run_all(*coroutines: Coroutine[Any, Any, Any]) -> list[Any]:
+    """Run coroutines concurrently and return their results in order.
 
     If one fails or the caller is cancelled, the others are cancelled and awaited, and the first
     failure is raised. `gatherResults` alone would let the others continue.
     """
-    running = [ensureDeferred(work) for work in works]
+    running = [Deferred.fromCoroutine(coroutine) for coroutine in coroutines]
     try:
         return await gatherResults(running, consumeErrors=True)
     except BaseException as failure:

@@ -329,7 +329,10 @@ async def test_rows_are_summed(stores: Stores) -> None:
 
 
 async def test_rows_are_summed_by_days(stores: Stores) -> None:
-    """Equal rows of all reporters are added in spans of days that begin with the first day."""
+    """Equal rows of all reporters are added in spans of days that begin with the first day.
+
+    The sums of the whole period come with them.
+    """
     begins = Instant(TODAY - 3 * DAY)
     rows = [counts(1, Instant(TODAY - ago * DAY), 10**ago) for ago in range(4)]
     await stores.reports.count([*rows, counts(2, begins, 5), counts(9, begins, account_id=BOB)])
@@ -337,11 +340,18 @@ async def test_rows_are_summed_by_days(stores: Stores) -> None:
         (DAY, [("1", 3, 1_000), ("1", 2, 100), ("1", 1, 10), ("2", 3, 5), ("1", 0, 1)]),
         (2 * DAY, [("1", 3, 1_100), ("1", 1, 11), ("2", 3, 5)]),
     ):
-        sums = await stores.reports.days(ANN, "example.org", begins, width, 10)
+        rows_of_all, sums = await stores.reports.sums_in_spans(
+            ANN, "example.org", begins, width, (10, 10)
+        )
         found = [(span.result, (TODAY - span.first_day) // DAY, span.amount) for span in sums]
         assert found == expected
-    (largest,) = await stores.reports.days(ANN, "example.org", begins, DAY, 1)
-    assert largest.amount == 1_000
+        assert rows_of_all == await stores.reports.sums(
+            ANN, ReportKind.DMARC, "example.org", begins, 10
+        )
+    (first,), (largest,) = await stores.reports.sums_in_spans(
+        ANN, "example.org", begins, DAY, (1, 1)
+    )
+    assert (first.amount, largest.amount) == (1_111, 1_000)
 
 
 @pytest.mark.attack

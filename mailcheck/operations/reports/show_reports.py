@@ -22,7 +22,7 @@ from mailcheck.core.domains.receiver_reports import (
 from mailcheck.core.errors import MessageNotFound, ReportBusy, ReportNotFound
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, Instant
-from mailcheck.operations.concurrency import delete_in_batches, run_all
+from mailcheck.operations.concurrency import delete_in_batches
 from mailcheck.operations.reports.decide_senders import DecideSenders
 from mailcheck.operations.reports.receive_reports import ReportAddresses
 from mailcheck.operations.reports.summarize_senders import (
@@ -148,12 +148,9 @@ class ShowReports(Struct, frozen=True, eq=False):
         page: int = 1,
     ) -> ShownOverview:
         """Return a page of the senders that used a domain in the last days."""
-        kind, since = ReportKind.DMARC, self.since(days)
-        width = DAY * width_of_days(days)
-        # Both group all rows of the period, which takes a database most of the time of an overview.
-        found, counts = await run_all(
-            self.store.sums(account_id, kind, domain, since, MOST_ROWS),
-            self.store.days(account_id, domain, since, width, MOST_COUNTS),
+        since, width = self.since(days), DAY * width_of_days(days)
+        found, counts = await self.store.sums_in_spans(
+            account_id, domain, since, width, (MOST_ROWS, MOST_COUNTS)
         )
         # Passing rows are the last ones.
         is_silent = bool(found) and len(found) < MOST_ROWS and not has_passed(found[-1].result)
