@@ -335,8 +335,6 @@ def _houses_are_closed() -> Iterator[None]:
 
 
 @pytest.fixture
-def house() -> Iterator[House]:
+def house() -> House:
     """An application with one account and one key."""
-    house = House(config_in_memory())
-    yield house
-    house.close()
+    return House(config_in_memory())

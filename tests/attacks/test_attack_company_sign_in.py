@@ -1,6 +1,6 @@
 """Forged, replayed and mixed-up answers of a company's sign-in service."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
@@ -22,11 +22,9 @@ def company() -> Company:
 
 
 @pytest.fixture
-def house(company: Company) -> Iterator[House]:
+def house(company: Company) -> House:
     """A house with the provider."""
-    house = company_house(company)
-    yield house
-    house.close()
+    return company_house(company)
 
 
 def assert_refused(house: House, browser: Browser, company: Company) -> None:

@@ -190,7 +190,6 @@ def test_links_under_a_forged_host(fields: tuple[str, ...]) -> None:
         assert connection.received().startswith((b"HTTP/1.1 20", b"HTTP/1.1 40"))
     house.pass_time(3_600)
     assert "evil.example" not in dump(house)
-    house.close()
 
 
 # Keys and links that expire.
@@ -259,7 +258,6 @@ def test_keys_expire_at_every_door(door: Callable[[House, str], bool]) -> None:
     for seconds in (0.001, 0.001, 3_600):
         house.clock.advance(seconds)
         assert not door(house, key)
-    house.close()
 
 
 def test_share_links_expire_with_their_mail() -> None:
@@ -276,7 +274,6 @@ def test_share_links_expire_with_their_mail() -> None:
     house.pass_time(24 * 3_600)
     for path in ("", "/frame", "/attachments/1", "/attachments/1/preview"):
         assert house.open(new + path).answer().status == 404
-    house.close()
 
 
 # Names that logins tell.
@@ -321,7 +318,6 @@ def test_names_told_by_logins(log_in: Callable[[House, str, str], bytes]) -> Non
         house.clock.advance(61)
     assert len(replies) == 1, replies
     assert hashes == {1}
-    house.close()
 
 
 # Texts of strangers on the pages of traffic and of the plan.
@@ -364,7 +360,6 @@ def test_texts_on_the_pages_of_traffic() -> None:
         house.pass_time(0)
     run(house.assembly.traffic.score.flush())
     look_at(house, "/traffic", "/traffic/sources?domain=sender.example&days=30", "/domains")
-    house.close()
 
 
 def test_texts_on_the_pages_of_the_plan() -> None:

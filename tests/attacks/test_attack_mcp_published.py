@@ -27,7 +27,7 @@ NOW = Instant(int(TEST_START * 1000))
 
 
 @pytest.fixture
-def house() -> Iterator[House]:
+def house() -> House:
     """A house in a hostile world: each text of others contains the sentence."""
     hosts = FakeHosts()
     hosts.registrations["good.example"] = read_registration(
@@ -54,9 +54,7 @@ def house() -> Iterator[House]:
             "good.example.dbl.spamhaus.org": {"A": ["127.0.1.2"], "TXT": [HOSTILE]},
         }
     )
-    house = checking_house(zone, hosts=hosts)
-    yield house
-    house.close()
+    return checking_house(zone, hosts=hosts)
 
 
 def assert_fenced(result: Any, *, mentions: bool = True) -> None:

@@ -1,6 +1,5 @@
 """Rejected mail of strangers uses a limited number of stored rows."""
 
-from collections.abc import Iterator
 from functools import partial
 
 import pytest
@@ -21,11 +20,9 @@ SESSION = Session("192.0.2.66", "client.example", is_extended=True)
 
 
 @pytest.fixture
-def house() -> Iterator[House]:
+def house() -> House:
     """A house with one account."""
-    house = House(config_in_memory())
-    yield house
-    house.close()
+    return House(config_in_memory())
 
 
 def kept(house: House) -> list[Refusal]:

@@ -3,7 +3,6 @@
 import gzip
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -80,11 +79,9 @@ def post(house: House, body: bytes, path: str = "") -> None:
 
 
 @pytest.fixture
-def house() -> Iterator[House]:
+def house() -> House:
     """Create a house that receives reports."""
-    house = reporting_house(reports_zone())
-    yield house
-    house.close()
+    return reporting_house(reports_zone())
 
 
 @rows(MAX_COUNT + 1, 10**12, 10**15, 2**62, 2**63 - 1, 10**19)

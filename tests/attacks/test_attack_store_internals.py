@@ -352,4 +352,3 @@ def test_a_disk_that_can_not_be_asked_is_not_named(tmp_path: Any, log: Sequence[
     said = Talk(factory, "192.0.2.7").say(*commands[:2], commands[2] % house.address().encode())
     assert b"451" in said
     require_hidden(said, log)
-    house.close()

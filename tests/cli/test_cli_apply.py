@@ -19,12 +19,11 @@ TEAM = FILE + '\n[[projects]]\nname = "other"\n'
 
 
 @pytest.fixture
-def house() -> Iterator[House]:
+def house() -> House:
     """An application with the account of the operator and one of another person."""
     house = House(config_in_memory())
     house.add_account("bob")
-    yield house
-    house.close()
+    return house
 
 
 @pytest.fixture
@@ -128,4 +127,3 @@ def test_beside_the_daemon(
     assert [key.name for key in keys if key.revoked_at is None] == [""]
     actions = [entry.action for entry in run(accounts.audit.newest())]
     assert actions.count(Action.KEY_REVOKED) == 4
-    house.close()

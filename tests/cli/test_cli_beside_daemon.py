@@ -1,6 +1,5 @@
 """Commands on the database of a running daemon: both see the changes of the other."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,11 +10,9 @@ from tests.house import House
 
 
 @pytest.fixture
-def daemon(config_file: Path) -> Iterator[House]:
+def daemon(config_file: Path) -> House:
     """A daemon with the configured database."""
-    house = House(load_config(config_file, {}))
-    yield house
-    house.close()
+    return House(load_config(config_file, {}))
 
 
 def test_a_key_issued_beside_the_daemon_works_at_once(daemon: House, mailcheck: Mailcheck) -> None:

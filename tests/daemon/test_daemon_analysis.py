@@ -39,11 +39,9 @@ class Runner:
 
 
 @pytest.fixture
-def house() -> Iterator[HouseWithAnalyst]:
+def house() -> HouseWithAnalyst:
     """An application whose analyses are completed by the test."""
-    house = HouseWithAnalyst(config_in_memory())
-    yield house
-    house.close()
+    return HouseWithAnalyst(config_in_memory())
 
 
 @pytest.fixture

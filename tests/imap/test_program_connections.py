@@ -1,6 +1,5 @@
 """Connections of mail programs: behind a proxy, and as operators see them."""
 
-from collections.abc import Iterator
 from ipaddress import ip_network
 
 import pytest
@@ -20,12 +19,10 @@ Talk = imap_talk.Talk | pop3_talk.Talk
 
 
 @pytest.fixture
-def house() -> Iterator[House]:
+def house() -> House:
     """An application behind a proxy."""
     smtp = SmtpOptions(proxy_protocol_from=(str(ip_network(f"{PROXY}/32")),))
-    house = House(config_in_memory(smtp=smtp))
-    yield house
-    house.close()
+    return House(config_in_memory(smtp=smtp))
 
 
 def connect(house: House, kind: str, client_ip: str) -> Talk:

@@ -3,7 +3,7 @@
 import io
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -44,11 +44,9 @@ NEW, KNOWN, REJECTED = ImportOutcome
 
 
 @pytest.fixture
-def house() -> Iterator[House]:
+def house() -> House:
     """A house that accepts reports."""
-    house = reporting_house(reports_zone())
-    yield house
-    house.close()
+    return reporting_house(reports_zone())
 
 
 def bring(
@@ -257,7 +255,6 @@ def test_a_file_that_ends_the_process(failure: type[WorkerDied]) -> None:
     found = bring(house, *(ReportFile(name, document(name)) for name in list(RECEIVERS)[:5]))
     assert [one.outcome for one in found] == [NEW, NEW, REJECTED, NEW, NEW]
     assert (found[2].name, found[2].reason) == ("file 3", UNREADABLE)
-    house.close()
 
 
 class _SlowWorker(DirectWorker):
@@ -288,7 +285,6 @@ def test_an_import_waits_for_minutes() -> None:
     for turn in worker.waiting:  # which grows
         turn.callback(None)
     assert [one.result for one in begun] == [[], [], []]
-    house.close()
 
 
 def test_the_child_holds_few_imports() -> None:

@@ -1,7 +1,5 @@
 """Accounts are renamed, limited, disabled and deleted, and the audit log says so."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from mailcheck.core.accounts import Account, AccountLimits
@@ -24,11 +22,9 @@ BOSS = Actor("boss", "192.0.2.1")
 
 
 @pytest.fixture
-def house() -> Iterator[House]:
+def house() -> House:
     """A house with cheap password hashes."""
-    house = House(config_in_memory(accounts=CHEAP))
-    yield house
-    house.close()
+    return House(config_in_memory(accounts=CHEAP))
 
 
 @pytest.fixture

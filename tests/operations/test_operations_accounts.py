@@ -1,7 +1,5 @@
 """Accounts and keys: creation, use and revocation."""
 
-from collections.abc import Iterator
-
 import pytest
 from twisted.internet.defer import Deferred
 
@@ -26,11 +24,9 @@ from tests.table import rows
 
 
 @pytest.fixture
-def house() -> Iterator[House]:
+def house() -> House:
     """A house with its own rate limits."""
-    house = House(config_in_memory(limits=LimitsOptions(requests_per_minute=7, requests_per_day=9)))
-    yield house
-    house.close()
+    return House(config_in_memory(limits=LimitsOptions(requests_per_minute=7, requests_per_day=9)))
 
 
 @for_each
@@ -173,4 +169,3 @@ def test_a_later_use_is_not_overwritten() -> None:
     connection.execute("ALTER TABLE hidden RENAME TO api_key")
     run(authenticator.save_key_uses())
     assert last_use(house) == instant_of(house.clock.seconds())
-    house.close()

@@ -2,7 +2,6 @@
 
 import gzip
 import re
-from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
@@ -35,15 +34,14 @@ def zone() -> MemoryZone:
 
 
 @pytest.fixture
-def house(zone: MemoryZone) -> Iterator[House]:
+def house(zone: MemoryZone) -> House:
     """A house that receives reports; its domain requests failure reports, too."""
     house = reporting_house(zone)
     rua, ruf = address(house), address(house, "failures")
     zone.publish(
         f"_dmarc.{DOMAIN}", "TXT", f"v=DMARC1; p=none; rua=mailto:{rua}; ruf=mailto:{ruf}!10m"
     )
-    yield house
-    house.close()
+    return house
 
 
 def signed(fields: str = FIELDS, domain: str = "google.com", number: int = 1) -> bytes:

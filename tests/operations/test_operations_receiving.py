@@ -1,7 +1,6 @@
 """Receiving mail: recipients, quotas, disk space and notifications."""
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -171,7 +170,6 @@ class TestRecipients:
             accept(house, "postmaster")
         with pytest.raises(RecipientUnknown):
             accept(house, "abuse@other.example")
-        house.close()
 
     @rows(
         "anyone@anywhere.example",
@@ -236,7 +234,6 @@ class TestRoom:
         recipient = Recipient(house.address(), house.account.id, "")
         with pytest.raises(OutOfSpace):
             result_of(deliver(house, recipient))
-        house.close()
 
     def test_unknown_disk_space(self, tmp_path: Path) -> None:
         """If the free disk space is unknown, mail is deferred without an exception."""
@@ -251,7 +248,6 @@ class TestRoom:
             house.assembly.receiver.accept_recipient, STRANGER, "", parse_mailbox(house.address())
         )
         assert _kind(accepted) is StoreUnavailable
-        house.close()
 
     def test_disk_space_is_checked_periodically(self, tmp_path: Path) -> None:
         """The free disk space is checked at most once a second."""
@@ -265,7 +261,6 @@ class TestRoom:
         house.pass_time(0.1)
         with pytest.raises(StoreUnavailable):
             accept(house, house.address())
-        house.close()
 
 
 class TestCache:
@@ -277,11 +272,9 @@ class TestCache:
         return BlockedWorker()
 
     @pytest.fixture
-    def house(self, reader: BlockedWorker) -> Iterator[House]:
+    def house(self, reader: BlockedWorker) -> House:
         """A house whose reads are counted."""
-        house = House(config_in_memory(), Workers(DirectWorker(), reader, DirectWorker()))
-        yield house
-        house.close()
+        return House(config_in_memory(), Workers(DirectWorker(), reader, DirectWorker()))
 
     def test_known_inboxes(self, house: House, reader: BlockedWorker) -> None:
         """An inbox is looked up once in two seconds, however much mail it gets."""
@@ -343,7 +336,6 @@ class TestDelivery:
         writer.let_go()
         result_of(delivered)
         assert sorted(heard) == sorted([house.account.id, second.id])
-        house.close()
 
     def test_hints_of_failures(self, house: House) -> None:
         """A failed delivery sends no hints."""

@@ -1,7 +1,5 @@
 """Mail to test addresses: valid addresses, rejections and their replies."""
 
-from collections.abc import Iterator
-
 import pytest
 from twisted.internet.defer import Deferred, maybeDeferred
 
@@ -22,11 +20,9 @@ STRANGER = Session("192.0.2.7", "mx.example.com", True)
 
 
 @pytest.fixture
-def house() -> Iterator[House]:
+def house() -> House:
     """A house with an alias, whose analyses do not run."""
-    house = HouseWithAnalyst(config_in_memory(inbox=InboxOptions(aliases=("alias.example",))))
-    yield house
-    house.close()
+    return HouseWithAnalyst(config_in_memory(inbox=InboxOptions(aliases=("alias.example",))))
 
 
 def generate(house: House) -> DeliverabilityTestId:

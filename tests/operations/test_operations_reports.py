@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
@@ -29,11 +28,9 @@ from tests.web.reporting import address, post_path, reporting_house, send
 
 
 @pytest.fixture
-def house() -> Iterator[House]:
+def house() -> House:
     """A house that accepts reports."""
-    house = reporting_house(reports_zone())
-    yield house
-    house.close()
+    return reporting_house(reports_zone())
 
 
 def only_report(house: House) -> dict[str, object]:

@@ -336,4 +336,3 @@ def test_a_change_between_read_and_wait() -> None:
     assert result_of(waiting).report == REPORT
     owner.analyst.report()
     run(house.assembly.tests.runner.stop())
-    house.close()

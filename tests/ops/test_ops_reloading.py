@@ -536,7 +536,6 @@ def test_a_fault_of_http_has_a_line(logged_failures: list[LogEvent]) -> None:
     )
     assert not any(token in formatEvent(event) for event in events)
     assert len(logged_failures) == 1
-    house.close()
 
 
 def test_what_is_answered_well_has_no_line(house: House) -> None:

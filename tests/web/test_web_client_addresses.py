@@ -45,7 +45,6 @@ def test_the_address_that_is_counted(peer: str, forwarded: list[str], client: st
     """The client is the last address that is not a trusted proxy."""
     house = House(config_in_memory(web=WebOptions(trusted_proxies=TRUSTED)))
     assert spends_the_budget_of(house, peer, *forwarded) == client
-    house.close()
 
 
 def test_without_trusted_proxies_the_header_is_ignored(house: House) -> None:

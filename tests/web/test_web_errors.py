@@ -171,7 +171,6 @@ def test_a_write_that_fails_is_503() -> None:
         assert house.ask(method, path).answer().status == 503
     writer.fault = None
     assert house.get(f"/inbox/messages/{message_id}").status == 200
-    house.close()
 
 
 WEB = Path(mailcheck.web.__file__).parent

@@ -40,7 +40,6 @@ def test_without_a_store_the_daemon_is_not_ready() -> None:
     writer.fault = None
     run(house.assembly.heartbeat.look())
     assert house.open("/readyz").answer().status == 200
-    house.close()
 
 
 def test_problems_are_listed(house: House) -> None:

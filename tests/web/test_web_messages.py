@@ -47,7 +47,6 @@ def test_the_retention_is_shown(hours: float, shown: float) -> None:
     assert house.get("/inbox").json["total"] == 1
     house.pass_time(1)
     assert house.get("/inbox").json["total"] == 0
-    house.close()
 
 
 def test_an_address_carries_its_tag(house: House) -> None:

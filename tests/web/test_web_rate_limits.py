@@ -87,7 +87,6 @@ def test_the_operator_sets_the_defaults() -> None:
     house = House(config_in_memory(limits=LimitsOptions(2, 3, 100)))
     key = house.issue_key(house.account, per_minute=None, per_day=None)
     assert spend(house, key, 3) == [200, 200, 429]
-    house.close()
 
 
 @rows(

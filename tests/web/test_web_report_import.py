@@ -1,7 +1,5 @@
 """Importing reports over the API."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from mailcheck.core.domains.receiver_reports import MIN_DAYS
@@ -18,11 +16,9 @@ GOOGLE = document("google.xml")
 
 
 @pytest.fixture
-def house() -> Iterator[House]:
+def house() -> House:
     """A house that accepts reports."""
-    house = reporting_house(reports_zone())
-    yield house
-    house.close()
+    return reporting_house(reports_zone())
 
 
 def test_a_file(house: House) -> None:

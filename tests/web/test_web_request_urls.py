@@ -1,7 +1,6 @@
 """The beginning of links: the public URL, or the URL that a trusted proxy reports."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,12 +21,11 @@ MAIL_EXAMPLE = "Host: mail.example"
 
 
 @pytest.fixture
-def behind_a_proxy() -> Iterator[House]:
+def behind_a_proxy() -> House:
     """A house that trusts a proxy and has no public URL, with one message."""
     house = House(config_in_memory(web=WebOptions(trusted_proxies=("10.0.0.0/8",))))
     house.receive()
-    yield house
-    house.close()
+    return house
 
 
 def write_request(method: str, path: str, *headers: str, body: str = "") -> bytes:
@@ -100,7 +98,6 @@ def test_the_public_url_goes_before_all() -> None:
     house = House(config_in_memory(web=web))
     house.receive()
     assert origin_of_links(house, PROXY, MAIL_EXAMPLE, HTTPS) == "http://x.example/y"
-    house.close()
 
 
 def test_every_view_has_the_same_link(behind_a_proxy: House) -> None:
@@ -163,4 +160,3 @@ def test_each_client_gets_its_own_links() -> None:
     reader.catch_up()
     links = [http.answers(("GET", path))[0].json["shareUrl"] for http in waiting]
     assert [link.partition("/share/")[0] for link in links] == [origin for _, _, origin in ways]
-    house.close()

@@ -75,7 +75,6 @@ def test_links_begin_with_the_public_url() -> None:
         f"https://mail.example/check/api/v1/inbox/messages/{message_id}/attachments/1"
     )
     assert house.open(path.removeprefix("/check")).answer().status == 200
-    house.close()
 
 
 def test_a_message_that_goes_while_its_link_is_opened() -> None:
@@ -89,4 +88,3 @@ def test_a_message_that_goes_while_its_link_is_opened() -> None:
     run(house.assembly.inbox.delete.one(house.account.id, MessageId(message_id)))
     reader.catch_up()
     assert pending.answer().status == 404
-    house.close()

@@ -60,7 +60,6 @@ def test_waits_share_one_read() -> None:
     bodies = {one.answer().body for one in parked}
     assert len(bodies) == 1
     assert reader.calls - before < 6
-    house.close()
 
 
 def test_a_wait_begins_where_the_inbox_is_when_its_key_is_read() -> None:
@@ -75,7 +74,6 @@ def test_a_wait_begins_where_the_inbox_is_when_its_key_is_read() -> None:
     house.pass_time(0.25)
     reader.catch_up()
     assert subjects(pending) == ["sent right after the request"]
-    house.close()
 
 
 def test_since_includes_its_own_moment(house: House) -> None:

@@ -1,7 +1,5 @@
 """A house with cheap password hashes, and a browser for its pages."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from mailcheck.config.options import AccountsOptions
@@ -14,11 +12,9 @@ CHEAP = AccountsOptions(password_cost=CHEAP_HASH, registration="open")
 
 
 @pytest.fixture
-def house() -> Iterator[House]:
+def house() -> House:
     """Create a house with one account, which has a key and no password."""
-    house = House(config_in_memory(accounts=CHEAP))
-    yield house
-    house.close()
+    return House(config_in_memory(accounts=CHEAP))
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Signing in with the account of a company, in a browser without a screen."""
 
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -41,11 +40,9 @@ def company() -> Company:
 
 
 @pytest.fixture
-def house(company: Company) -> Iterator[House]:
+def house(company: Company) -> House:
     """A house with the provider."""
-    house = company_house(company)
-    yield house
-    house.close()
+    return company_house(company)
 
 
 @pytest.fixture

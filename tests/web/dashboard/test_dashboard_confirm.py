@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 
 import pytest
 
@@ -46,16 +45,14 @@ CONFIRMED = [
 
 
 @pytest.fixture
-def house() -> Iterator[House]:
+def house() -> House:
     """A house at a public address."""
-    house = House(
+    return House(
         config_in_memory(
             web=WebOptions(public_url=PUBLIC),
             accounts=AccountsOptions(password_cost=CHEAP_HASH, registration="open"),
         )
     )
-    yield house
-    house.close()
 
 
 @pytest.fixture

@@ -112,7 +112,6 @@ def test_a_failing_store_ends_a_stream() -> None:
     assert stream.events[-1]["event"] == "problem"
     assert stream.has_ended
     reader.fault = None
-    house.close()
 
 
 @rows("?after=nonsense", "?tag=a%20b")

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,15 +19,13 @@ PUBLIC, DOMAIN = "https://mail.company.example", "mail.company.example"
 
 
 @pytest.fixture
-def house() -> Iterator[House]:
+def house() -> House:
     """A house at a public address."""
     config = config_in_memory(
         web=WebOptions(public_url=PUBLIC),
         accounts=AccountsOptions(password_cost=CHEAP_HASH, registration="open"),
     )
-    house = House(config)
-    yield house
-    house.close()
+    return House(config)
 
 
 @pytest.fixture
@@ -124,7 +121,6 @@ def test_the_origin_is_that_of_browsers(public: str, origin: str) -> None:
     assert add(browser, device).headers["location"].endswith("/account?done=passkey-added")
     device.counter = 2
     assert sign_in(Browser(house, "192.0.2.12"), device).status == 303
-    house.close()
 
 
 def second_step(house: House) -> tuple[Browser, dict[str, Any]]:

@@ -291,4 +291,3 @@ def test_an_unknown_name_takes_as_long() -> None:
         assert Browser(house).sign_in(name, "wrong horse!").status == 403
         costs.append(worker.calls - before)
     assert costs == [1, 1, 1, 1]
-    house.close()

@@ -1,7 +1,5 @@
 """A house with OAuth, a person who is signed in, and a program to connect."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.house import House
@@ -10,11 +8,9 @@ from tests.web.oauth.program import Program, add_client, oauth_house
 
 
 @pytest.fixture
-def house() -> Iterator[House]:
+def house() -> House:
     """Create a house with OAuth."""
-    house = oauth_house()
-    yield house
-    house.close()
+    return oauth_house()
 
 
 @pytest.fixture

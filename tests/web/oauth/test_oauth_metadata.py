@@ -99,7 +99,6 @@ def test_without_https_it_is_off() -> None:
     answer = Program(browser, "x").ask()
     assert answer.status == 404
     assert "OAuth is off" in answer.body.decode()
-    house.close()
 
 
 @rows(
@@ -112,7 +111,6 @@ def test_the_option(oauth: str, public_url: str, is_on: bool) -> None:
     """OAuth is on by default if the public URL is https, and as the option says."""
     house = House(config_in_memory(web=WebOptions(public_url=public_url, oauth=oauth)))
     assert house.open(SERVER).answer().status == (200 if is_on else 404)
-    house.close()
 
 
 def test_the_scopes_are_those_of_the_tools(house: House) -> None:

@@ -1,7 +1,6 @@
 """What all provider APIs have in common: keys, scopes, limits, faults, and what a message shows."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -241,12 +240,10 @@ def test_a_dropped_connection_has_no_answer(house: House, path: str, tag: str, s
 
 
 @pytest.fixture
-def small_house() -> Iterator[House]:
+def small_house() -> House:
     """An application that accepts mails of 70,000 bytes."""
     config = config_in_memory()
-    small = House(config_in_memory(smtp=type(config.smtp)(max_message_size=70_000)))
-    yield small
-    small.close()
+    return House(config_in_memory(smtp=type(config.smtp)(max_message_size=70_000)))
 
 
 @rows(*FIRST)
