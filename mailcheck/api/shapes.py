@@ -11,8 +11,19 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from io import BytesIO
-from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeVar, Union, cast, get_args
+from types import MappingProxyType, NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    TypeAlias,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
 
 import msgspec
 
@@ -118,10 +129,15 @@ def schema_keywords(**keywords: JsonValue) -> msgspec.Meta:
     return msgspec.Meta(extra_json_schema=dict(keywords))
 
 
-_DATE_TIME = schema_keywords(format="date-time")
+_MOMENT = schema_keywords(format="date-time")
 
-Timestamp = Annotated[str, _DATE_TIME]
+Timestamp = Annotated[str, _MOMENT]
 """An instant: ISO 8601 in UTC with milliseconds."""
+
+_DATE = msgspec.Meta(extra={"is": "the date of an instant"})
+
+Date = Annotated[str, _DATE]
+"""The date of an instant (UTC), like 2026-11-30."""
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -136,37 +152,53 @@ def as_json(shape: object) -> Any:
     return msgspec.json.decode(dump_json(shape))
 
 
-def shape_from(kind: type[S], source: object, **others: Any) -> S:
-    """Create a shape from ``others``, and for the rest from the attributes of the same names.
+def shape_from(kind: type[S], source: object, /, **others: object) -> S:
+    """Return a shape with the attributes of a value that have the names of its fields.
 
-    The instants of ``source`` become timestamps.
+    The field ``valid`` may be the attribute ``is_valid``. An instant becomes a timestamp or a
+    date, an empty text null where the field can be null, and `None` absent where it can only be
+    absent. Values inside are rendered by the names of their attributes.
+
+    :param others: the fields that differ from the attributes.
+    :raises msgspec.ValidationError: a required field is missing, or a field has another type.
     """
-    timestamps = _timestamps_of(kind)
-    for name in kind.__struct_fields__:
-        if name not in others:
-            value = getattr(source, name)
-            is_instant = name in timestamps and isinstance(value, int)
-            others[name] = format_instant(Instant(value)) if is_instant else value
-    return kind(**others)
+    values = {}
+    for name, json_name, kinds in _kinds_of_fields(kind):
+        if name in others:
+            value = others[name]
+        else:
+            value = getattr(source, name, getattr(source, f"is_{name}", ABSENT))
+        if isinstance(value, int) and _MOMENT in kinds:
+            value = format_instant(Instant(value))
+        if isinstance(value, int) and _DATE in kinds:
+            value = format_instant(Instant(value))[:10]
+        if value == "" and {str, NoneType} <= kinds:
+            value = None
+        if value is not ABSENT and (value is not None or NoneType in kinds):
+            values[json_name] = value
+    return msgspec.convert(values, kind, from_attributes=True)
+
+
+@cache
+def _kinds_of_fields(shape: type[Shape]) -> tuple[tuple[str, str, frozenset[object]], ...]:
+    """Return the name, the JSON name, and the alternative types with their notes of each field."""
+    return tuple(
+        (field.name, field.encode_name, frozenset(_alternatives(field.type)))
+        for field in msgspec.structs.fields(shape)
+    )
+
+
+def _alternatives(kind: object) -> Iterator[object]:
+    if get_origin(kind) not in (Annotated, Union, UnionType):
+        yield kind
+        return
+    for part in get_args(kind):
+        yield from _alternatives(part)
 
 
 def timestamp(instant: Instant | None) -> str | None:
     """Return an instant as a timestamp, and `None` as `None`."""
     return None if instant is None else format_instant(instant)
-
-
-@cache
-def _timestamps_of(kind: type[Shape]) -> frozenset[str]:
-    return frozenset(
-        field.name for field in msgspec.structs.fields(kind) if _is_timestamp(field.type)
-    )
-
-
-def _is_timestamp(kind: Any) -> bool:
-    """Return whether a type is a `Timestamp`, which may be optional or described."""
-    return _DATE_TIME in getattr(kind, "__metadata__", ()) or any(
-        map(_is_timestamp, get_args(kind))
-    )
 
 
 def with_wire_names(shape: type[Shape], known: Mapping[str, object]) -> dict[str, object]:

@@ -14,12 +14,7 @@ from mailcheck.checks.finding_row import (
 )
 from mailcheck.checks.findings import Area, Severity
 
-_ERROR, _WARNING, _NOTE, _UNDETERMINED = (
-    Severity.ERROR,
-    Severity.WARNING,
-    Severity.NOTE,
-    Severity.UNDETERMINED,
-)
+_ERROR, _WARNING, _UNDETERMINED, _NOTE = Severity
 
 _CHECK_AGAIN = "Check the test again in a minute."
 
@@ -42,14 +37,16 @@ _STRAY_SPF = (
 _UNTIL_THEN = '; until then remove "{top}" from your own record if you do not need it.'
 
 
+_ANY_HOST = (
+    'If {ip} belongs to you or to a service that sends for you, add "{term}" to the SPF record of'
+    " {domain}, before its end. If not, the mail was forwarded or forged: do not change the record."
+)
+
+
 def _of_result(meaning: str) -> Mapping[str, Case]:
     """Return the cases of an SPF result: of any host, and of a host of the domain."""
     return {
-        "any-host": Case(
-            meaning,
-            'If {ip} belongs to you or to a service that sends for you, add "{term}" to the SPF'
-            " record of {domain}, before its end. If not, the mail was forwarded or forged: do not"
-            " change the record."),
+        "any-host": Case(meaning, _ANY_HOST),
         "own-host": Case(
             meaning,
             'Add "{term}" to the SPF record of {domain}: by its name or MX, {ip} is a host of this'
@@ -103,8 +100,7 @@ _OF_TARGET = {
 SPF = (
     Row("spf.result-neutral", Area.SPF, "The SPF result is neutral",
         "The domain makes no statement about the sending host", price=5,
-        advice="Publish an SPF record that authorizes the sending host, and send only through hosts"
-        " that it names.",
+        advice=_ANY_HOST,
         cases=_of_result(
             "The SPF record of {domain} neither allows nor forbids {ip} to send for it, so it"
             " does not help the mail. {explanation}")),
@@ -127,8 +123,7 @@ SPF = (
         }),
     Row("spf.result-softfail", Area.SPF, "The SPF result is softfail",
         "Receivers treat the mail with suspicion", price=10,
-        advice="Add the sending host to the SPF record, or send through a host that the record"
-        " names.",
+        advice=_ANY_HOST,
         cases=_of_result(
             "The SPF record of {domain} says that {ip} probably may not send for it; receivers"
             " treat such mail with suspicion. {explanation}")),
@@ -147,8 +142,7 @@ SPF = (
         }),
     Row("spf.result-fail", Area.SPF, "The SPF result is fail",
         "The domain itself asks receivers to reject the mail", price=20,
-        advice="Add the sending host to the SPF record, or send through a host that the record"
-        " names.",
+        advice=_ANY_HOST,
         cases=_of_result(
             "The SPF record of {domain} says that {ip} may not send for it; receivers may reject"
             " such mail. {explanation}")),
@@ -444,13 +438,11 @@ DKIM = (
         cases=EXPLAINED),
     Row("dkim.header-changed", Area.DKIM, "The header was changed after signing",
         "The signature fails",
-        advice="Sign the mail last, after every program that changes its header.",
-        cases={"explained": Case(
-            "{explanation}",
-            "Compare the key in use with the record at {name}: most often, a new key was created"
-            " but not published. Otherwise look for a server that rewrites From, To, Subject,"
-            " Date or Message-ID after signing, adds a second one of them, or folds them again."
-            " Signing with c=relaxed/relaxed tolerates new folding.")}),
+        advice="Compare the key in use with the record at {name}: most often, a new key was"
+        " created but not published. Otherwise look for a server that rewrites From, To,"
+        " Subject, Date or Message-ID after signing, adds a second one of them, or folds them"
+        " again. Signing with c=relaxed/relaxed tolerates new folding.",
+        cases=EXPLAINED),
     Row("dkim.hidden", Area.DKIM,
         "No DKIM key was found under the usual selectors",
         "Could not be determined: {names}, and DNS cannot list names.", _UNDETERMINED,
@@ -478,19 +470,14 @@ DKIM = (
         }),
     Row("dkim.key-of-other-type", Area.DKIM, "The key has a different type than the signature",
         "The signature fails",
-        advice="Sign with the key that is published, or publish the key that signs.",
-        cases={"explained": Case(
-            "{explanation}",
-            "Publish the key in use at {name}, or sign with the key that is published there. An"
-            " RSA key and an Ed25519 key need two selectors.")}),
+        advice="Publish the key in use at {name}, or sign with the key that is published there."
+        " An RSA key and an Ed25519 key need two selectors.",
+        cases=EXPLAINED),
     Row("dkim.key-revoked", Area.DKIM, "The DKIM key is revoked (empty p=)",
         "The DKIM key at {name} is revoked (empty p=): mail signed with it fails.",
         aliases=("dkim.revoked",),
-        advice="Publish the new key, if the key is still used. Otherwise no action is needed.",
+        advice="No action is needed if it is no longer used; otherwise publish the new key.",
         cases={
-            "unused": Case(
-                advice="No action is needed if it is no longer used; otherwise publish the new"
-                " key."),
             "only-key": Case(advice=_NEW_KEY),
             "explained": Case(
                 "{explanation}",
@@ -530,43 +517,33 @@ DKIM = (
         advice="Keep {name}. {provider} needs it for the next key."),
     Row("dkim.no-key", Area.DKIM, "No key is published at the name given in the signature",
         "The signature fails",
-        advice="Publish the key at the name given in the signature, or sign with a selector that is"
-        " published.",
-        cases={"explained": Case(
-            "{explanation}",
-            "Publish the TXT record that your mail server, or the provider that sends for you,"
-            " shows for this selector at exactly {name}. If it exists already, check that the"
-            " domain is not doubled at the end of its name, and wait up to an hour until the old"
-            " answer has left the caches.")}),
+        advice="Publish the TXT record that your mail server, or the provider that sends for"
+        " you, shows for this selector at exactly {name}. If it exists already, check that the"
+        " domain is not doubled at the end of its name, and wait up to an hour until the old"
+        " answer has left the caches.",
+        cases=EXPLAINED),
     Row("dkim.no-key-record", Area.DKIM,
         "The record at the name given in the signature is not a DKIM key",
         "The signature fails",
-        advice="Publish the key record at the name given in the signature.",
-        cases={"explained": Case(
-            "{explanation}",
-            "Replace the TXT record at {name} with the one that your mail server, or the"
-            " provider that sends for you, shows; it begins with v=DKIM1.")}),
+        advice="Replace the TXT record at {name} with the one that your mail server, or the"
+        " provider that sends for you, shows; it begins with v=DKIM1.",
+        cases=EXPLAINED),
     Row("dkim.no-wildcard", Area.DKIM, "A domain that sends no mail has no empty wildcard key",
         "{domain} sends no mail and needs no DKIM key. An empty key for every selector declares"
         " that no signature in its name is valid.", _NOTE,
         advice="Publish an empty key at the wildcard name."),
     Row("dkim.other-identity", Area.DKIM, "The key (t=s) does not allow the identity (i=)",
         "The signature fails",
-        advice="Configure the signer to write the signing domain (d=) itself into i=, or remove"
-        " t=s.",
-        cases={"explained": Case(
-            "{explanation}",
-            "Remove t=s from the record at {name}, or sign with the domain of the address itself"
-            " (d= equal to the domain in i=).")}),
+        advice="Remove t=s from the record at {name}, or sign with the domain of the address"
+        " itself (d= equal to the domain in i=).",
+        cases=EXPLAINED),
     Row("dkim.several-keys", Area.DKIM, "Several DKIM keys are published at one name",
         "There is more than one DKIM key at {name}. It is undefined which one counts, so"
         " signatures may fail.", aliases=("dkim.several",),
-        advice="Keep one of the keys at this name, and move the others to selectors of their own.",
+        advice="Keep one of them and move the other to another selector.",
         cases={
             "same": Case(
                 advice="Keep one of them and delete the others: their key is the same."),
-            "different": Case(
-                advice="Keep one of them and move the other to another selector."),
             "explained": Case(
                 "{explanation}",
                 "Keep the one TXT record at {name} that belongs to the key in use, and move the"

@@ -10,12 +10,7 @@ from mailcheck.checks.finding_row import (
 )
 from mailcheck.checks.findings import Area, Severity
 
-_ERROR, _WARNING, _NOTE, _UNDETERMINED = (
-    Severity.ERROR,
-    Severity.WARNING,
-    Severity.NOTE,
-    Severity.UNDETERMINED,
-)
+_ERROR, _WARNING, _UNDETERMINED, _NOTE = Severity
 
 _OWN_RESOLVER = (
     "Run a resolver of your own (not a public one such as 8.8.8.8 or 1.1.1.1) and name"

@@ -5,12 +5,7 @@ from collections.abc import Mapping
 from mailcheck.checks.finding_row import CLOSED_RESOLVER, OTHER_RESOLVER, Case, Row, silent_row
 from mailcheck.checks.findings import Severity
 
-_ERROR, _WARNING, _NOTE, _UNDETERMINED = (
-    Severity.ERROR,
-    Severity.WARNING,
-    Severity.NOTE,
-    Severity.UNDETERMINED,
-)
+_ERROR, _WARNING, _UNDETERMINED, _NOTE = Severity
 
 _OWN_RESOLVER = (
     "Set [blocklists] resolvers to a resolver of your own that queries name servers itself (apt"

@@ -5,12 +5,7 @@ from collections.abc import Mapping
 from mailcheck.checks.finding_row import Case, Row
 from mailcheck.checks.findings import Area, Severity
 
-_ERROR, _WARNING, _NOTE, _UNDETERMINED = (
-    Severity.ERROR,
-    Severity.WARNING,
-    Severity.NOTE,
-    Severity.UNDETERMINED,
-)
+_ERROR, _WARNING, _UNDETERMINED, _NOTE = Severity
 
 
 # fmt: off

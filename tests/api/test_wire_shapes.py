@@ -1,9 +1,10 @@
 """Encoding of shapes as JSON, in one piece and in chunks."""
 
 import json
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.internet.defer import Deferred
@@ -13,14 +14,19 @@ from mailcheck.api.inbox.overview import render_raw_message
 from mailcheck.api.shapes import (
     ABSENT,
     Absent,
+    Date,
     JsonValue,
     Shape,
+    Timestamp,
     as_json,
+    doc,
     dump_json,
     dump_json_in_chunks,
+    shape_from,
 )
 from mailcheck.api.urls import PublicUrls
 from mailcheck.core.identifiers import MessageId, parse_share_token
+from mailcheck.core.instants import Instant
 from tests.house import result_of
 from tests.spec.judge import read_json
 from tests.table import rows
@@ -156,3 +162,50 @@ def test_a_pause_before_each_chunk(length: int, piece: int) -> None:
     written, rests = in_pieces(Outer(text_="ä" * length, inner=Inner("x")), piece)
     assert json.loads(written)["text"] == "ä" * length
     assert rests == (-(-length // piece) if length > piece else 0)
+
+
+class Name(Shape):
+    """A shape in another one."""
+
+    name: str
+
+
+class Rendered(Shape):
+    """A shape with each kind of field that `shape_from` converts."""
+
+    at: Timestamp
+    day: Annotated[Date | None, doc("the same day")]
+    valid: bool
+    note: str | None
+    text: str
+    inner: tuple[Name, ...]
+    left_out: str | Absent = ABSENT
+
+
+class Fact(msgspec.Struct):
+    """A value that is rendered."""
+
+    at: Instant
+    day: Instant
+    is_valid: bool
+    inner: list[Name]
+    note: str = ""
+    text: str = ""
+    left_out: str | None = None
+
+
+def test_a_value_is_rendered_by_the_names_of_its_attributes() -> None:
+    """Instants, claims and missing values become those of JSON, and other types are refused."""
+    fact = Fact(Instant(86_400_000), Instant(86_400_001), True, [Name("a")])
+    assert as_json(shape_from(Rendered, fact)) == {
+        "at": "1970-01-02T00:00:00.000Z",
+        "day": "1970-01-02",
+        "valid": True,
+        "note": None,
+        "text": "",
+        "inner": [{"name": "a"}],
+    }
+    assert as_json(shape_from(Rendered, fact, left_out="b", day=None))["leftOut"] == "b"
+    for wrong in ({"text": 5}, {"text": ABSENT}, {"inner": [fact]}):
+        with pytest.raises(msgspec.ValidationError):
+            shape_from(Rendered, fact, **wrong)

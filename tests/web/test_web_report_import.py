@@ -2,6 +2,7 @@
 
 import pytest
 
+from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.core.domains.receiver_reports import MIN_DAYS
 from mailcheck.core.instants import DAY, SECOND, Instant
 from mailcheck.core.rights import make_rights
@@ -79,7 +80,10 @@ def test_a_domain_is_proven_by_a_received_report(house: House) -> None:
 
 
 def test_a_plan_from_imported_reports() -> None:
-    """A domain that sends its reports elsewhere gets a plan to the next policy without a step."""
+    """A domain that sends its reports elsewhere gets a plan to the next policy without a step.
+
+    While DNS does not tell the present policy, none is simulated.
+    """
     zone = reports_zone()
     record = "v=DMARC1; p=none; rua=mailto:reports@elsewhere.example"
     zone.publish(f"_dmarc.{DOMAIN}", "TXT", record)
@@ -95,4 +99,8 @@ def test_a_plan_from_imported_reports() -> None:
     assert "request-reports" not in {step["kind"] for step in plan["steps"]}
     assert (plan["daysWithReports"], plan["doubts"]) == (MIN_DAYS, [])
     assert not plan["proven"]
+    assert [one["policy"] for one in plan["simulations"]] == ["quarantine", "reject"]
+    zone.failing[f"_dmarc.{DOMAIN}"] = DnsStatus.SERVFAIL
+    house.pass_time(400)  # cached answers expire
+    assert house.get(f"/reports/dmarc/plan?domain={DOMAIN}").json["simulations"] == []
     house.close()

@@ -3,21 +3,18 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from msgspec import convert, field
-from msgspec.structs import replace
+from msgspec import field
 
 from mailcheck.api.deliverability.filters import FilterResult, filter_fields
 from mailcheck.api.deliverability.findings import MailFinding, MailFindings, render_area
 from mailcheck.api.inbox.messages import Tls
-from mailcheck.api.shapes import ABSENT, Absent, Count, Shape, Texts, Timestamp, doc
+from mailcheck.api.shapes import ABSENT, Absent, Count, Shape, Texts, Timestamp, doc, shape_from
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.score import DeliverabilityReport, describe_content_filter
-from mailcheck.checks.dkim import arc as arc_verdicts
 from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.findings import Area
 from mailcheck.checks.quality import facts as found
 from mailcheck.checks.quality import receiver_replies, receivers
-from mailcheck.core.instants import format_instant
 
 MAX_SHOWN = 200
 """Maximum number of entries of a list in the report."""
@@ -337,7 +334,7 @@ def _helo(report: DeliverabilityReport) -> Helo:
 def _transport(report: DeliverabilityReport) -> Transport:
     session = report.mail.session
     return Transport(
-        tls=None if session.tls is None else Tls(session.tls.version, session.tls.cipher),
+        tls=None if session.tls is None else shape_from(Tls, session.tls),
         extended=session.is_extended,
         transcript=tuple(report.mail.transcript),
         findings=_findings(report, Area.TRANSPORT),
@@ -346,63 +343,55 @@ def _transport(report: DeliverabilityReport) -> Transport:
 
 def _headers(facts: found.MailFacts, findings: tuple[MailFinding, ...]) -> Headers:
     date, message_id = facts.date, facts.message_id
-    instant = None if date is None else date.instant
-    return Headers(
+    return shape_from(
+        Headers,
+        facts,
         size=facts.header_size,
         fields=_cut(facts.field_names),
         repeated=_cut(facts.repeated_fields),
         from_=tuple(
-            ReportedAuthor(
-                author.address[:MAX_TEXT], author.display_name[:MAX_TEXT], author.domain[:MAX_TEXT]
-            )
+            ReportedAuthor(*_cut((author.address, author.display_name, author.domain)))
             for author in facts.authors
         ),
-        sender=facts.sender_address or None,
-        reply_to=facts.reply_to_address or None,
+        sender=facts.sender_address,
+        reply_to=facts.reply_to_address,
         date=None if date is None else date.text,
-        date_utc=None if instant is None else format_instant(instant),
+        date_utc=None if date is None else date.instant,
         message_id=None if message_id is None else message_id.text,
         received=facts.received_fields,
         list_fields=_cut(facts.bulk.list_fields),
-        precedence=facts.bulk.precedence or None,
-        auto_submitted=facts.bulk.auto_submitted or None,
+        precedence=facts.bulk.precedence,
+        auto_submitted=facts.bulk.auto_submitted,
         findings=findings,
     )
 
 
 def _mime(facts: found.MailFacts, findings: tuple[MailFinding, ...]) -> Mime:
-    return Mime(
-        size=facts.size,
-        content_type=facts.content_type,
-        has_text=facts.has_text,
+    return shape_from(
+        Mime,
+        facts,
         has_html=facts.html is not None,
-        text_size=facts.text_size,
-        overlap=facts.overlap,
-        long_lines=facts.long_lines,
-        longest_line=facts.longest_line,
-        placeholders=tuple(facts.placeholders),
-        risky_attachments=tuple(facts.risky_attachments),
-        problems=tuple(facts.problems),
         parts=tuple(map(_part, facts.parts[:MAX_SHOWN])),
         findings=findings,
     )
 
 
 def _part(part: found.PartFacts) -> Part:
-    return Part(
+    return shape_from(
+        Part,
+        part,
         content_type=part.content_type[:MAX_TEXT],
         charset=part.charset[:MAX_TEXT],
         encoding=part.encoding[:MAX_TEXT],
         disposition=part.disposition[:MAX_TEXT],
         filename=part.filename[:MAX_TEXT],
-        size=part.size,
-        depth=part.depth,
     )
 
 
 def _html(html: found.HtmlFacts) -> Html:
-    return replace(
-        convert(html, Html, from_attributes=True),
+    return shape_from(
+        Html,
+        html,
         hidden_sample=html.hidden_sample[:MAX_TEXT],
         preheader=html.preheader[:MAX_TEXT],
         active_elements=_cut(html.active_elements),
@@ -412,23 +401,19 @@ def _html(html: found.HtmlFacts) -> Html:
 
 def _links(facts: found.MailFacts, findings: tuple[MailFinding, ...]) -> Links:
     links = facts.link_facts
-    return Links(
+    return shape_from(
+        Links,
+        links,
         urls=_cut(facts.links),
         hosts=_cut(facts.link_hosts),
-        count=links.count,
+        disguised=tuple(Disguise(*_cut(pair)) for pair in links.disguised[:MAX_SHOWN]),
         insecure=_cut(links.insecure),
         shortened=_cut(links.shortened),
         address_hosts=_cut(links.address_hosts),
         punycode_hosts=_cut(links.punycode_hosts),
         mixed_script_hosts=_cut(links.mixed_script_hosts),
-        disguised=tuple(
-            Disguise(words[:MAX_TEXT], host[:MAX_TEXT])
-            for words, host in links.disguised[:MAX_SHOWN]
-        ),
         with_user=_cut(links.with_user),
         with_port=_cut(links.with_port),
-        script_links=links.script_links,
-        relative=links.relative,
         findings=findings,
     )
 
@@ -440,12 +425,11 @@ def _unsubscribe(facts: found.UnsubscribeFacts, findings: tuple[MailFinding, ...
 
 def _arc(report: DeliverabilityReport) -> Arc:
     arc = report.evidence.arc
-    return Arc(
-        result=arc.result,
-        detail=arc.explanation or None,
-        count=arc.count,
-        seals=tuple(map(_seal, arc.seals)),
-        findings=_findings(report, Area.ARC),
+    seals = tuple(
+        Seal(seal.instance, *_cut((seal.domain, seal.selector, seal.chain))) for seal in arc.seals
+    )
+    return shape_from(
+        Arc, arc, detail=arc.explanation, seals=seals, findings=_findings(report, Area.ARC)
     )
 
 
@@ -461,65 +445,41 @@ def _rspamd(report: DeliverabilityReport) -> FilterResult | Absent:
     )
 
 
-def _seal(seal: arc_verdicts.ArcSeal) -> Seal:
-    return Seal(
-        seal.instance, seal.domain[:MAX_TEXT], seal.selector[:MAX_TEXT], seal.chain[:MAX_TEXT]
-    )
-
-
 def _dkim2(report: DeliverabilityReport) -> Dkim2:
     dkim2 = report.evidence.dkim2
-    return Dkim2(
-        signatures=convert(dkim2.signatures, tuple[Dkim2Signature, ...], from_attributes=True),
-        instances=dkim2.instances,
-        findings=_findings(report, Area.DKIM2),
-    )
+    return shape_from(Dkim2, dkim2, findings=_findings(report, Area.DKIM2))
 
 
 def _checklist(checklist: receivers.Checklist) -> Checklist:
-    return Checklist(
-        receiver=checklist.id,
-        name=checklist.name,
-        source=checklist.source,
-        met=checklist.is_met,
-        rules=tuple(Rule(rule.id, rule.text, rule.result) for rule in checklist.rules),
-    )
+    return shape_from(Checklist, checklist, receiver=checklist.id)
 
 
 def _receiver_reply(found: receiver_replies.SimulatedReply) -> ReceiverReply:
-    return ReceiverReply(
+    return shape_from(
+        ReceiverReply,
+        found,
         receiver=found.profile.id,
         name=found.profile.name,
         audience=found.profile.audience,
-        action=found.action,
-        determined=found.is_determined,
         reply=_reply_line(found.reply),
-        stage=found.stage,
-        explanation=found.explanation,
         rules=tuple(map(_reply_rule, found.rules)),
     )
 
 
 def _reply_rule(judged: receiver_replies.JudgedRule) -> ReplyRule:
     rule = judged.rule
-    return ReplyRule(
+    return shape_from(
+        ReplyRule,
+        judged,
         id=rule.id,
-        requirement=judged.requirement or None,
-        result=judged.result,
-        action=judged.action,
-        open=judged.is_open,
         reply=_reply_line(judged.reply),
-        also=judged.also,
-        explanation=judged.explanation,
         source=rule.source.url,
         date=rule.source.date.isoformat(),
     )
 
 
 def _reply_line(reply: receiver_replies.Reply | None) -> ReplyLine | None:
-    if reply is None:
-        return None
-    return ReplyLine(reply.code, reply.enhanced or None, reply.text)
+    return None if reply is None else shape_from(ReplyLine, reply)
 
 
 def _cut(texts: Sequence[str]) -> Texts:

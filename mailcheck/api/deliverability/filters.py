@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 from mailcheck.api.deliverability.findings import MailFindings
-from mailcheck.api.shapes import Shape, doc
+from mailcheck.api.shapes import Shape, doc, shape_from
 from mailcheck.checks.deliverability.content_filter import (
     FilterOutcome,
     FilterProblem,
@@ -64,11 +64,6 @@ def filter_fields(outcome: FilterOutcome) -> dict[str, Any]:
         "counted_score": outcome.counted_points,
         "spam": outcome.is_spam,
         "engine": outcome.engine,
-        "rules": tuple(
-            FilterRule(
-                rule.name, rule.points, rule.description, rule.counts, rule.not_counted or None
-            )
-            for rule in outcome.rules
-        ),
+        "rules": tuple(shape_from(FilterRule, rule, counted=rule.counts) for rule in outcome.rules),
         "problem": None,
     }

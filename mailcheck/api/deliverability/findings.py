@@ -3,15 +3,8 @@
 from collections.abc import Iterable
 from typing import Annotated, Any
 
-from mailcheck.api.domains.findings import (
-    Aliases,
-    Beside,
-    LeavesOut,
-    ProvenRecord,
-    Replaces,
-    render_fix,
-)
-from mailcheck.api.shapes import ABSENT, Absent, Shape, doc
+from mailcheck.api.domains.findings import AdvisedFinding, render_fix
+from mailcheck.api.shapes import ABSENT, Absent, S, doc, shape_from
 from mailcheck.checks.findings import Area, ChargedFinding, Finding, Severity, sorted_by_cost
 from mailcheck.checks.findings_table import aliases_of
 from mailcheck.checks.proofs import Proofs, proof_of
@@ -25,39 +18,25 @@ Gain = Annotated[float, doc("points that publishing the record adds", ge=0)]
 ScoreAfter = Annotated[float, doc("score after publishing the record", ge=0, le=10)]
 
 
-class MailFinding(Shape):
+class PricedFinding(AdvisedFinding, kw_only=True):
+    """The fields of all findings about a mail."""
+
+    points: Annotated[float, doc("points deducted; 0.0 for notes", ge=0)]
+    gain: Gain | Absent = ABSENT
+    score_after: ScoreAfter | Absent = ABSENT
+
+
+class MailFinding(PricedFinding, kw_only=True):
     """A problem of a mail, an undetermined result or a note."""
 
     area: Area
-    id: Annotated[str, doc("stable identifier, like dkim.unsigned")]
     severity: Severity
-    meaning: Annotated[str, doc("one sentence")]
-    fix: Annotated[str, doc("what to do")]
-    points: Annotated[float, doc("points deducted; 0.0 for notes", ge=0)]
-    aliases: Aliases = ABSENT
-    record: ProvenRecord = ABSENT
-    replaces: Replaces = ABSENT
-    beside: Beside = ABSENT
-    leaves_out: LeavesOut = ABSENT
-    gain: Gain | Absent = ABSENT
-    score_after: ScoreAfter | Absent = ABSENT
 
 
-class Deduction(Shape):
+class Deduction(PricedFinding, kw_only=True):
     """A finding that deducts points from the score."""
 
     check: Area
-    id: Annotated[str, doc("stable identifier, like dkim.unsigned")]
-    points: Annotated[float, doc("points deducted", ge=0)]
-    meaning: Annotated[str, doc("one sentence")]
-    fix: Annotated[str, doc("what to do")]
-    aliases: Aliases = ABSENT
-    record: ProvenRecord = ABSENT
-    replaces: Replaces = ABSENT
-    beside: Beside = ABSENT
-    leaves_out: LeavesOut = ABSENT
-    gain: Gain | Absent = ABSENT
-    score_after: ScoreAfter | Absent = ABSENT
 
 
 MailFindings = Annotated[tuple[MailFinding, ...], doc("largest deductions first")]
@@ -70,17 +49,7 @@ def points(tenths: int) -> float:
 
 def render_charged(one: ChargedFinding, proofs: Proofs) -> MailFinding:
     """Render a finding, with the record that is proven to fix it."""
-    finding = one.finding
-    return MailFinding(
-        area=one.area,
-        id=finding.id,
-        severity=finding.severity,
-        meaning=finding.meaning,
-        fix=finding.fix,
-        points=points(one.tenths),
-        aliases=aliases_of(finding.id) or ABSENT,
-        **_render_fix(finding, proofs),
-    )
+    return _render(MailFinding, one, proofs, area=one.area)
 
 
 def render_area(
@@ -97,13 +66,16 @@ def render_all(findings: Iterable[ChargedFinding], proofs: Proofs) -> tuple[Mail
 
 def render_deduction(one: ChargedFinding, proofs: Proofs) -> Deduction:
     """Render a deduction."""
+    return _render(Deduction, one, proofs, check=one.area)
+
+
+def _render(kind: type[S], one: ChargedFinding, proofs: Proofs, **given: Any) -> S:
     finding = one.finding
-    return Deduction(
-        check=one.area,
-        id=finding.id,
+    return shape_from(
+        kind,
+        finding,
+        **given,
         points=points(one.tenths),
-        meaning=finding.meaning,
-        fix=finding.fix,
         aliases=aliases_of(finding.id) or ABSENT,
         **_render_fix(finding, proofs),
     )
@@ -112,8 +84,6 @@ def render_deduction(one: ChargedFinding, proofs: Proofs) -> Deduction:
 def _render_fix(finding: Finding, proofs: Proofs) -> dict[str, Any]:
     fix = proof_of(finding, proofs)
     if fix is None:
-        return {}
-    return render_fix(fix) | {
-        "gain": points(fix.gain),
-        "score_after": points(max(0, fix.score_after)),
-    }
+        return render_fix(fix)
+    after = points(max(0, fix.score_after))
+    return render_fix(fix) | {"gain": points(fix.gain), "score_after": after}

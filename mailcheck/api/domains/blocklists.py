@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
 
-from mailcheck.api.shapes import ABSENT, Absent, Count, Shape, Texts, Timestamp, doc
+from mailcheck.api.shapes import ABSENT, Absent, Count, Shape, Texts, Timestamp, doc, shape_from
 from mailcheck.checks.dnsbl import listings as verdicts
 from mailcheck.checks.dnsbl.catalogue import Blocklist, Catalogue, TargetKind
 from mailcheck.checks.dnsbl.health import ZoneHealth
@@ -187,18 +187,14 @@ def render_listing(listing: verdicts.Listing) -> Listing:
     meaning = listing.meaning
     if listing.unknown_reason is not None:
         meaning = WHY_UNKNOWN[listing.unknown_reason]
-    return Listing(
+    return shape_from(
+        Listing,
+        listing,
         name=blocklist.name,
         zone=blocklist.zone,
-        listed=listing.is_listed,
         response_time=round(listing.seconds * SECOND),
-        status=listing.status,
-        codes=tuple(listing.codes),
-        meaning=meaning or None,
-        reason=listing.reason or None,
-        weight=listing.weight,
-        delist_url=blocklist.delist_url or None,
-        matched=tuple(listing.matched),
+        meaning=meaning,
+        delist_url=blocklist.delist_url,
     )
 
 
@@ -236,16 +232,11 @@ def _render_entry(
         "ip": catalogue.address_profile,
         "domain": catalogue.domain_profile,
     }
-    tests = tuple(SelfTest(zone.kind, zone.status.value, zone.reason or None) for zone in health)
-    return CatalogueEntry(
-        name=blocklist.name,
-        zone=blocklist.zone,
-        operator=blocklist.operator or None,
+    tests = tuple(shape_from(SelfTest, zone, status=zone.status.value) for zone in health)
+    return shape_from(
+        CatalogueEntry,
+        blocklist,
         kinds=tuple(blocklist.query_zones),
-        weight=blocklist.weight,
-        enabled=blocklist.is_enabled,
-        delist_url=blocklist.delist_url or None,
-        access=blocklist.access or None,
         profiles=tuple(name for name, lists in profiles.items() if blocklist in lists),
         daily_budget=daily_budget,
         asked_today=asked_today,

@@ -2,9 +2,8 @@
 
 from typing import Annotated
 
-from mailcheck.api.shapes import Shape, Texts, Timestamp, doc
+from mailcheck.api.shapes import Shape, Texts, Timestamp, doc, shape_from
 from mailcheck.core.domains.digests import MOST_DIGEST_RECEIVERS, DigestInterval
-from mailcheck.core.instants import format_instant
 from mailcheck.operations.digests.manage_digest import ShownDigest
 
 
@@ -22,9 +21,9 @@ class Digest(Shape):
 def render_digest(shown: ShownDigest) -> Digest:
     """Render the settings of a digest."""
     settings = shown.settings
-    return Digest(
-        settings.every,
-        settings.to,
-        None if settings.quiet is None else str(settings.quiet),
-        None if shown.next_at is None else format_instant(shown.next_at),
+    return shape_from(
+        Digest,
+        settings,
+        quiet=None if settings.quiet is None else str(settings.quiet),
+        next_at=shown.next_at,
     )

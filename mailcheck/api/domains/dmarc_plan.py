@@ -6,11 +6,9 @@ from mailcheck.api.domains.findings import DnsRecord, render_record
 from mailcheck.api.domains.receiver_reports import (
     MailByWay,
     SplitOfMail,
-    format_day,
-    render_split,
     render_ways,
 )
-from mailcheck.api.shapes import ABSENT, Absent, Count, Shape, Texts, doc
+from mailcheck.api.shapes import ABSENT, Absent, Count, Date, Shape, Texts, doc, shape_from
 from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.receiver_reports import plan as facts
 from mailcheck.checks.receiver_reports.plan import PlanState, StepKind
@@ -59,7 +57,7 @@ class PlannedStep(Shape):
         tuple[DnsRecord, ...],
         doc("form of the records that the service shows; parts in <> differ by account"),
     ]
-    last_day: Annotated[str | Absent, doc("day of the last report about the sender")] = ABSENT
+    last_day: Annotated[Date | Absent, doc("day of the last report about the sender")] = ABSENT
     guide: Annotated[str | Absent, doc("page of the service about its DNS records")] = ABSENT
 
 
@@ -73,8 +71,8 @@ class DmarcPlan(Shape):
     ]
     days: Annotated[int, doc("requested number of days", ge=0)]
     days_with_reports: Count
-    first_day: str | None
-    last_day: str | None
+    first_day: Date | None
+    last_day: Date | None
     messages: Count
     failing: Count
     mail: Annotated[SplitOfMail, doc("whose all messages are, as in the overview")]
@@ -86,34 +84,25 @@ class DmarcPlan(Shape):
     steps: Annotated[tuple[PlannedStep, ...], doc("in order, at most 100")]
     doubts: Annotated[Texts, doc("why the reports do not show enough")]
     simulations: Annotated[
-        tuple[SimulatedPolicy, ...], doc("of the next policy, and of quarantine or reject")
+        tuple[SimulatedPolicy, ...],
+        doc("of the next policy, and of quarantine or reject; empty if `policy` is null"),
     ]
 
 
 def render_plan(plan: PolicyPlan) -> DmarcPlan:
     """Render a plan."""
     coverage = plan.coverage
-    first, last = (
-        None if instant is None else format_day(instant)
-        for instant in (coverage.first_day, coverage.last_day)
-    )
-    return DmarcPlan(
-        domain=plan.domain,
-        state=plan.state,
-        days=plan.days,
+    return shape_from(
+        DmarcPlan,
+        plan,
         days_with_reports=coverage.days,
-        first_day=first,
-        last_day=last,
-        messages=plan.messages,
-        failing=plan.failing,
-        mail=render_split(plan.mail),
+        first_day=coverage.first_day,
+        last_day=coverage.last_day,
         ways=render_ways(plan.ways),
         proven=plan.ways.is_proven,
-        policy=plan.policy,
         next_policy=plan.target,
         record=None if plan.record is None else render_record(plan.record),
         steps=tuple(map(_step, plan.steps[:MOST_STEPS])),
-        doubts=plan.doubts,
         simulations=tuple(map(_simulation, plan.simulations)),
     )
 
@@ -121,27 +110,25 @@ def render_plan(plan: PolicyPlan) -> DmarcPlan:
 def _step(shown: ShownStep) -> PlannedStep:
     step, sender = shown.step, shown.step.sender
     service = None if sender is None else sender.service
-    return PlannedStep(
-        kind=step.kind,
+    return shape_from(
+        PlannedStep,
+        step,
         sender=(OTHER_SENDERS if step.others else None) if sender is None else sender.key,
         name=None if sender is None else sender.name,
-        messages=step.messages,
         meaning=shown.meaning,
         fix=shown.fix,
         records=tuple(map(render_record, shown.set_up.records)),
         patterns=tuple(map(render_record, shown.set_up.patterns)),
-        last_day=ABSENT if sender is None else format_day(sender.last_day),
-        guide=ABSENT if service is None or not service.guide else service.guide,
+        last_day=None if sender is None else sender.last_day,
+        guide=None if service is None else service.guide or None,
     )
 
 
 def _simulation(one: facts.Simulation) -> SimulatedPolicy:
-    return SimulatedPolicy(
-        policy=one.policy,
+    losses = one.losses[:MOST_LOSSES]
+    return shape_from(
+        SimulatedPolicy,
+        one,
         record=render_record(one.record),
-        stopped=render_split(one.stopped),
-        senders=tuple(
-            StoppedSender(loss.key, loss.name, loss.decision, loss.messages)
-            for loss in one.losses[:MOST_LOSSES]
-        ),
+        senders=tuple(shape_from(StoppedSender, loss, sender=loss.key) for loss in losses),
     )

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Annotated
 
 from mailcheck.api.domains.findings import DomainFinding, render_findings
-from mailcheck.api.shapes import Shape, doc
+from mailcheck.api.shapes import Shape, doc, shape_from
 from mailcheck.operations import doctor
 
 
@@ -26,10 +26,10 @@ class Diagnosis(Shape):
 def render_diagnosis(examinations: Iterable[doctor.Examination]) -> Diagnosis:
     """Render each topic with its findings, the most severe first."""
     shown = tuple(
-        Examination(
-            examination.topic,
-            examination.health,
-            render_findings(examination.findings, examination.proofs),
+        shape_from(
+            Examination,
+            examination,
+            findings=render_findings(examination.findings, examination.proofs),
         )
         for examination in examinations
     )

@@ -3,14 +3,23 @@
 from collections.abc import Mapping
 from typing import Annotated
 
-from mailcheck.api.shapes import ABSENT, Absent, Count, Shape, Texts, Timestamp, doc
+from mailcheck.api.shapes import (
+    ABSENT,
+    Absent,
+    Count,
+    Date,
+    Shape,
+    Texts,
+    Timestamp,
+    doc,
+    shape_from,
+)
 from mailcheck.checks.receiver_reports.complaints import (
     FeedbackGroup,
     advise_feedback,
     explain_feedback,
 )
-from mailcheck.core.domains.receiver_reports import Feedback, FeedbackType, ReportedMail
-from mailcheck.core.instants import format_instant
+from mailcheck.core.domains.receiver_reports import Feedback, FeedbackType
 
 
 class FeedbackMail(Shape):
@@ -61,7 +70,7 @@ class FeedbackSource(Shape):
     complaints: Count
     types: tuple[TypeCount, ...]
     reporters: Texts
-    last_day: str
+    last_day: Date
 
 
 class FeedbackCampaign(Shape):
@@ -73,36 +82,17 @@ class FeedbackCampaign(Shape):
     complaints: Count
     types: tuple[TypeCount, ...]
     reporters: Texts
-    last_day: str
+    last_day: Date
 
 
 def render_feedback(feedback: Feedback) -> FeedbackDetails:
     """Render the content of one report."""
-    arrived_at = feedback.arrived_at
-    return FeedbackDetails(
-        type=feedback.type,
+    return shape_from(
+        FeedbackDetails,
+        feedback,
         meaning=explain_feedback(feedback),
         fix=advise_feedback(feedback.type),
-        source=feedback.source,
-        author_domain=feedback.author_domain,
-        envelope_domain=feedback.envelope_domain,
-        signing_domain=feedback.signing_domain,
-        selector=feedback.selector,
-        campaign=feedback.campaign,
-        campaign_field=feedback.campaign_field,
-        failure=feedback.failure,
-        alignment=feedback.alignment,
-        delivery=feedback.delivery,
-        results=feedback.results,
-        incidents=feedback.incidents,
-        arrived_at=None if arrived_at is None else format_instant(arrived_at),
-        program=feedback.program,
-        mail=ABSENT if feedback.mail is None else _mail(feedback.mail),
     )
-
-
-def _mail(mail: ReportedMail) -> FeedbackMail:
-    return FeedbackMail(mail.sender, mail.recipients, mail.author, mail.subject, mail.text)
 
 
 def render_types(types: Mapping[FeedbackType, int]) -> tuple[TypeCount, ...]:
@@ -112,24 +102,9 @@ def render_types(types: Mapping[FeedbackType, int]) -> tuple[TypeCount, ...]:
 
 def render_source(group: FeedbackGroup) -> FeedbackSource:
     """Render the reports about an address."""
-    return FeedbackSource(
-        address=group.name,
-        failures=group.failures,
-        complaints=group.complaints,
-        types=render_types(group.types),
-        reporters=group.reporters,
-        last_day=format_instant(group.last_day)[:10],
-    )
+    return shape_from(FeedbackSource, group, address=group.name, types=render_types(group.types))
 
 
 def render_campaign(group: FeedbackGroup) -> FeedbackCampaign:
     """Render the reports about a campaign."""
-    return FeedbackCampaign(
-        field=group.field,
-        name=group.name,
-        failures=group.failures,
-        complaints=group.complaints,
-        types=render_types(group.types),
-        reporters=group.reporters,
-        last_day=format_instant(group.last_day)[:10],
-    )
+    return shape_from(FeedbackCampaign, group, types=render_types(group.types))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Annotated, Any
 
-from mailcheck.api.shapes import ABSENT, Absent, Shape, Texts, doc
+from mailcheck.api.shapes import ABSENT, Absent, Shape, Texts, doc, shape_from
 from mailcheck.checks.findings import PROBLEMS, Finding, RecordToPublish, Severity
 from mailcheck.checks.findings_table import aliases_of
 from mailcheck.checks.proofs import Proofs, ProvenFix, proof_of
@@ -30,9 +30,6 @@ Beside = Annotated[
 ]
 
 
-Aliases = Annotated[Texts | Absent, doc("former ids of the finding, if any")]
-
-
 class LeftOutTerm(Shape):
     """A term of the published SPF record that the new record omits."""
 
@@ -46,45 +43,47 @@ LeavesOut = Annotated[
 ]
 
 
-class DomainFinding(Shape):
-    """A problem of a domain, an undetermined result or a note."""
+class AdvisedFinding(Shape, kw_only=True):
+    """The fields of all findings: what is wrong, what to do, and the record that fixes it."""
 
     id: Annotated[str, doc("stable identifier, like spf.too-many-lookups")]
-    severity: Severity
     meaning: Annotated[str, doc("explanation in one sentence")]
     fix: Annotated[str, doc("what to do")]
-    aliases: Aliases = ABSENT
+    aliases: Annotated[Texts | Absent, doc("former ids of the finding, if any")] = ABSENT
     record: ProvenRecord = ABSENT
     replaces: Replaces = ABSENT
     beside: Beside = ABSENT
     leaves_out: LeavesOut = ABSENT
+
+
+class DomainFinding(AdvisedFinding, kw_only=True):
+    """A problem of a domain, an undetermined result or a note."""
+
+    severity: Severity
     gain: Annotated[int | Absent, doc("reputation points that publishing the record adds")] = ABSENT
 
 
 def render_finding(finding: Finding, proofs: Proofs) -> DomainFinding:
     """Render a finding, with the record that is proven to fix it."""
     fix = proof_of(finding, proofs)
-    return DomainFinding(
-        finding.id,
-        finding.severity,
-        finding.meaning,
-        finding.fix,
+    return shape_from(
+        DomainFinding,
+        finding,
         aliases=aliases_of(finding.id) or ABSENT,
         **render_fix(fix),
-        gain=ABSENT if fix is None else fix.gain,
+        gain=None if fix is None else fix.gain,
     )
 
 
 def render_fix(fix: ProvenFix | None) -> dict[str, Any]:
     """Return the fields of a proven fix. A record without proof is never shown."""
     if fix is None:
-        return {}
+        return {"beside": ABSENT}  # those of the finding are not proven
     return {
         "record": render_record(fix.record),
         "replaces": fix.removed or ABSENT,
         "beside": tuple(map(render_record, fix.beside)) or ABSENT,
-        "leaves_out": tuple(LeftOutTerm(sender.term, sender.reason) for sender in fix.left_out)
-        or ABSENT,
+        "leaves_out": tuple(shape_from(LeftOutTerm, sender) for sender in fix.left_out) or ABSENT,
     }
 
 
@@ -96,7 +95,7 @@ def render_findings(findings: Iterable[Finding], proofs: Proofs) -> tuple[Domain
 
 def render_record(record: RecordToPublish) -> DnsRecord:
     """Render a DNS record."""
-    return DnsRecord(record.name, record.rdtype, record.value)
+    return shape_from(DnsRecord, record, type=record.rdtype)
 
 
 def problem_texts(findings: Iterable[Finding]) -> list[str]:

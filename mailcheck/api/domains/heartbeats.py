@@ -14,11 +14,11 @@ from mailcheck.api.domains.watches import (
     render_created_receivers,
     render_receiver,
 )
-from mailcheck.api.shapes import Always, Count, Shape, Timestamp, doc
+from mailcheck.api.shapes import Always, Count, Date, Shape, Timestamp, doc, shape_from
 from mailcheck.core.domains import heartbeats, watches
 from mailcheck.core.domains.heartbeats import DAY_NAMES, BeatVerdict, HeartbeatState
 from mailcheck.core.domains.watches import expected_of
-from mailcheck.core.instants import MINUTE, SECOND, Instant, format_instant
+from mailcheck.core.instants import MINUTE, SECOND
 from mailcheck.core.webhooks import address_of
 from mailcheck.operations.domains.watches import manage_heartbeats
 from mailcheck.operations.domains.watches.manage_heartbeats import HeartbeatDetails
@@ -98,7 +98,7 @@ class BeatShape(Shape):
 class HeartbeatDay(Shape):
     """The mails of a day in the time zone of the schedule."""
 
-    day: Annotated[str, doc("the date"), Meta(extra_json_schema={"format": "date"})]
+    day: Annotated[Date, doc("the date"), Meta(extra_json_schema={"format": "date"})]
     on_time: Count
     late: Count
     missing: Count
@@ -135,14 +135,13 @@ class DeletedHeartbeat(Shape):
 
 def render_heartbeat(one: manage_heartbeats.Heartbeat) -> Heartbeat:
     """Render a heartbeat."""
-    return Heartbeat(**_fields(one))
+    return shape_from(Heartbeat, one, **_fields(one))
 
 
 def render_kept_heartbeat(kept: manage_heartbeats.SavedHeartbeat) -> KeptHeartbeat:
     """Render a created or changed heartbeat."""
-    return KeptHeartbeat(
-        **_fields(kept.heartbeat), new_webhooks=render_created_receivers(kept.new_receivers)
-    )
+    one, webhooks = kept.heartbeat, render_created_receivers(kept.new_receivers)
+    return shape_from(KeptHeartbeat, one, **_fields(one), new_webhooks=webhooks)
 
 
 def render_heartbeats(
@@ -154,7 +153,9 @@ def render_heartbeats(
 
 def render_heartbeat_details(shown: HeartbeatDetails) -> HeartbeatWithBeats:
     """Render a heartbeat with its days, mails and alerts."""
-    return HeartbeatWithBeats(
+    return shape_from(
+        HeartbeatWithBeats,
+        shown.heartbeat,
         **_fields(shown.heartbeat),
         history=tuple(map(_day, shown.heartbeat.days)),
         beats=tuple(beat for shown_beat in shown.beats if (beat := _beat(shown_beat)) is not None),
@@ -170,9 +171,6 @@ def _fields(one: manage_heartbeats.Heartbeat) -> dict[str, Any]:
     is_daily = not schedule.every
     score = None if beats.facts is None else beats.facts.score
     return {
-        "name": one.name,
-        "address": one.address,
-        "state": one.state,
         "schedule": str(schedule),
         "at": f"{schedule.at // 60:02}:{schedule.at % 60:02}" if is_daily else None,
         "time_zone": schedule.zone if is_daily else None,
@@ -180,13 +178,13 @@ def _fields(one: manage_heartbeats.Heartbeat) -> dict[str, Any]:
         "every_minutes": None if is_daily else schedule.every // MINUTE,
         "grace_minutes": expected.grace // MINUTE,
         "slow_minutes": expected.slow_after // MINUTE,
-        "signed_by": expected.signed_by or None,
+        "signed_by": expected.signed_by,
         "quiet": None if settings.quiet is None else str(settings.quiet),
         "paused": settings.is_paused,
         "alert_to": tuple(map(address_of, settings.alert_to)),
-        "created_at": format_instant(one.watch.created_at),
-        "last_at": _moment(beats.last_at),
-        "due_at": None if settings.is_paused else format_instant(beats.expected.due),
+        "created_at": one.watch.created_at,
+        "last_at": beats.last_at,
+        "due_at": None if settings.is_paused else beats.expected.due,
         "missed": beats.misses,
         "late_seconds": _seconds(beats.late),
         "score": _score(score),
@@ -198,30 +196,20 @@ def _beat(one: heartbeats.JudgedBeat) -> BeatShape | None:
     if one.verdict is None:
         return None
     facts = one.facts or heartbeats.BeatFacts()
-    return BeatShape(
-        format_instant(one.received_at),
-        one.verdict,
-        _seconds(one.late),
-        _score(facts.score),
-        spf=facts.spf,
-        dkim=facts.dkim,
-        dmarc=facts.dmarc,
-        tls=facts.tls,
+    return shape_from(
+        BeatShape,
+        facts,
+        at=one.received_at,
+        verdict=one.verdict,
+        late_seconds=_seconds(one.late),
+        score=_score(facts.score),
         transit_seconds=facts.seconds,
-        slowest_host=facts.slowest or None,
+        slowest_host=facts.slowest,
     )
 
 
 def _day(one: heartbeats.DayOfBeats) -> HeartbeatDay:
-    return HeartbeatDay(
-        format_instant(one.day)[:10],
-        one.on_time,
-        one.late,
-        one.missing,
-        refused=one.refused,
-        problems=one.problems,
-        lowest_score=_score(one.lowest),
-    )
+    return shape_from(HeartbeatDay, one, lowest_score=_score(one.lowest))
 
 
 def _seconds(milliseconds: int | None) -> int | None:
@@ -230,7 +218,3 @@ def _seconds(milliseconds: int | None) -> int | None:
 
 def _score(tenths: int | None) -> float | None:
     return None if tenths is None else tenths / 10
-
-
-def _moment(instant: Instant | None) -> str | None:
-    return None if instant is None else format_instant(instant)

@@ -4,7 +4,16 @@ from collections.abc import Iterable
 from typing import Annotated, Any
 
 from mailcheck.api.domains.findings import problem_texts
-from mailcheck.api.shapes import ABSENT, Absent, Shape, Texts, doc, partial_schema, with_wire_names
+from mailcheck.api.shapes import (
+    ABSENT,
+    Absent,
+    Shape,
+    Texts,
+    doc,
+    partial_schema,
+    shape_from,
+    with_wire_names,
+)
 from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.hosts import mx as verdicts
 from mailcheck.operations.domains import check_mx
@@ -75,9 +84,9 @@ def render_mx_undetermined(check: check_mx.MxCheck) -> MxUndetermined:
     names = " and ".join(filter(None, (", ".join(check.undetermined[:-1]), check.undetermined[-1])))
     parts = {"MX": _mx, "SPF": _spf, "DMARC": _dmarc}
     known: dict[str, Any] = {"domain": check.domain}
-    for name, render in parts.items():
+    for name, fields_of in parts.items():
         if name not in check.undetermined:
-            known |= render(check)
+            known |= fields_of(check)
     error = (
         f"{names} of {check.domain} could not be determined: DNS returned no usable answer;"
         " try again in a minute"
@@ -108,12 +117,7 @@ def _note(check: check_mx.MxCheck) -> str | Absent:
 def render_hosts(hosts: Iterable[verdicts.MailHost]) -> tuple[MailHost, ...]:
     """Render the MX hosts. ``problem`` explains an empty ``ip`` or why mail may not arrive."""
     return tuple(
-        MailHost(
-            host.exchange,
-            host.preference,
-            tuple(map(str, host.addresses)),
-            ABSENT if host.problem is None else host.problem,
-        )
+        shape_from(MailHost, host, priority=host.preference, ip=tuple(map(str, host.addresses)))
         for host in hosts
     )
 

@@ -15,8 +15,20 @@ from mailcheck.api.domains.feedback import (
     render_types,
 )
 from mailcheck.api.domains.findings import DnsRecord, render_record
-from mailcheck.api.shapes import ABSENT, Absent, Always, Count, Shape, Texts, Timestamp, doc
+from mailcheck.api.shapes import (
+    ABSENT,
+    Absent,
+    Always,
+    Count,
+    Date,
+    Shape,
+    Texts,
+    Timestamp,
+    doc,
+    shape_from,
+)
 from mailcheck.checks.receiver_reports import senders as facts
+from mailcheck.checks.receiver_reports import tls
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport
 from mailcheck.checks.receiver_reports.complaints import FeedbackSums
 from mailcheck.checks.receiver_reports.origins import MailSplit
@@ -24,7 +36,6 @@ from mailcheck.checks.receiver_reports.senders import MAX_SENDERS, Cause
 from mailcheck.checks.receiver_reports.tls import TlsReport, explain_failure
 from mailcheck.core.domains.receiver_reports import (
     LARGEST_REPORT_PAGE,
-    Letter,
     MailOfWays,
     ReceiverReport,
     ReportKind,
@@ -34,7 +45,7 @@ from mailcheck.core.domains.receiver_reports import (
     SenderDecision,
     SumOfDay,
 )
-from mailcheck.core.instants import Instant, format_instant
+from mailcheck.core.instants import format_instant
 from mailcheck.operations.reports import import_reports, show_reports
 from mailcheck.operations.reports.import_reports import ImportOutcome
 from mailcheck.operations.reports.summarize_senders import ShownOverview, ShownSender
@@ -78,8 +89,8 @@ class ReportSender(Shape):
     sources: tuple[ReportSource, ...]
     vouched_for: Annotated[Texts, doc("other domains for which SPF or DKIM passes")]
     reporters: Texts
-    first_day: Annotated[str, doc("day of the first report about it")]
-    last_day: Annotated[str, doc("day of the last report about it")]
+    first_day: Annotated[Date, doc("day of the first report about it")]
+    last_day: Annotated[Date, doc("day of the last report about it")]
     overrides: Annotated[Texts, doc("why receivers did not apply the policy")]
     failure_reports: Annotated[
         int, doc("mails of its addresses in authenticated failure reports", ge=0)
@@ -117,7 +128,7 @@ class SplitOfMail(Shape):
 
 def render_split(split: MailSplit) -> SplitOfMail:
     """Render whose messages are."""
-    return SplitOfMail(split.yours, split.unknown, split.forwarded, split.forged)
+    return shape_from(SplitOfMail, split)
 
 
 class MailByWay(Shape):
@@ -136,7 +147,7 @@ def render_ways(ways: MailOfWays) -> MailByWay:
 class MailOfDays(Shape):
     """Whose the mail of a day is, or of several days."""
 
-    first_day: str
+    first_day: Date
     mail: SplitOfMail
 
 
@@ -151,7 +162,7 @@ class EarlierMail(Shape):
 def _earlier(days: Iterable[SumOfDay]) -> tuple[EarlierMail, ...]:
     months: dict[str, list[int]] = {}
     for day in days:
-        total = months.setdefault(format_day(day.day)[:7], [0, 0])
+        total = months.setdefault(format_instant(day.day)[:7], [0, 0])
         total[0] += day.amount
         total[1] += day.failing
     return tuple(EarlierMail(month, *total) for month, total in months.items())
@@ -263,25 +274,17 @@ def _next_page(page: int, limit: int, total: int) -> int | None:
 def render_overview(shown: ShownOverview, page: int = 1, limit: int = MAX_SENDERS) -> DmarcOverview:
     """Render the summary of a domain, with one page of its senders."""
     known = shown.overview
-    return DmarcOverview(
-        domain=known.domain,
-        begins_at=format_instant(known.begins_at),
-        ends_at=format_instant(known.ends_at),
-        policy=known.policy,
-        messages=known.messages,
-        passing=known.passing,
-        failing=known.failing,
-        mail=render_split(known.mail),
+    return shape_from(
+        DmarcOverview,
+        known,
         stopped_by_reject=known.stopped.total,
-        days=tuple(
-            MailOfDays(format_day(day.first_day), render_split(day.mail)) for day in known.days
-        ),
+        days=tuple(shape_from(MailOfDays, day) for day in known.days),
         reporters=tuple(Reporter(name, count) for name, count in known.reporters.items()),
         senders=tuple(_sender(sender, shown.feedback) for sender in shown.senders),
         next_page=_next_page(page, limit, shown.total),
         total=shown.total,
-        ways=ABSENT if shown.ways is None else render_ways(shown.ways),
-        proven=ABSENT if shown.ways is None else shown.ways.is_proven,
+        ways=None if shown.ways is None else render_ways(shown.ways),
+        proven=None if shown.ways is None else shown.ways.is_proven,
         earlier=_earlier(shown.earlier) or ABSENT,
     )
 
@@ -290,39 +293,26 @@ def _sender(shown: ShownSender, feedback: FeedbackSums) -> ReportSender:
     sender = shown.sender
     service = sender.service
     failures, complaints = feedback.about(source.address for source in sender.sources)
-    return ReportSender(
-        key=sender.key,
-        name=sender.name,
+    return shape_from(
+        ReportSender,
+        sender,
         service=service is not None,
         decision=shown.decision,
         from_domain=sender.domain,
-        known=sender.is_known,
-        forwarder=sender.is_forwarder,
-        messages=sender.messages,
-        passing=sender.passing,
-        failing=sender.failing,
-        forwarded=sender.forwarded,
-        survived=sender.survived,
-        cause=sender.cause,
         meaning=shown.meaning,
         fix=shown.fix,
-        source_count=sender.source_count,
         sources=tuple(map(_source, sender.sources[:MOST_SOURCES])),
-        vouched_for=sender.vouched_for,
-        reporters=sender.reporters,
-        first_day=format_day(sender.first_day),
-        last_day=format_day(sender.last_day),
         overrides=sender.reasons,
         failure_reports=failures,
         complaints=complaints,
-        listed=ABSENT if shown.listed is None else shown.listed,
-        record=ABSENT if shown.record is None else render_record(shown.record),
-        guide=ABSENT if service is None or not service.guide else service.guide,
+        listed=shown.listed,
+        record=None if shown.record is None else render_record(shown.record),
+        guide=None if service is None else service.guide or None,
     )
 
 
 def _source(source: facts.Source) -> ReportSource:
-    return ReportSource(source.address, source.messages, source.failing, source.host or ABSENT)
+    return shape_from(ReportSource, source, host=source.host or None)
 
 
 def render_dmarc_files(
@@ -331,22 +321,8 @@ def render_dmarc_files(
     shown: Iterable[ShownOverview],
 ) -> DmarcFiles:
     """Render the reports in files."""
-    return DmarcFiles(
-        tuple(map(_report, reports)), tuple(refused), tuple(map(render_overview, shown))
-    )
-
-
-def _report(report: AggregateReport) -> ReadReport:
-    return ReadReport(
-        organisation=report.organisation,
-        email=report.email,
-        report_id=report.report_id,
-        domain=report.domain,
-        begins_at=format_instant(report.begins_at),
-        ends_at=format_instant(report.ends_at),
-        messages=report.messages,
-        problems=report.problems,
-    )
+    read = tuple(shape_from(ReadReport, report) for report in reports)
+    return DmarcFiles(read, tuple(refused), tuple(map(render_overview, shown)))
 
 
 def render_tls_files(reports: Iterable[TlsReport], refused: Iterable[RefusedFile]) -> TlsFiles:
@@ -355,40 +331,24 @@ def render_tls_files(reports: Iterable[TlsReport], refused: Iterable[RefusedFile
 
 
 def _tls_report(report: TlsReport) -> ReadTlsReport:
-    return ReadTlsReport(
-        organisation=report.organisation,
-        contact=report.contact,
-        report_id=report.report_id,
-        begins_at=format_instant(report.begins_at),
-        ends_at=format_instant(report.ends_at),
+    return shape_from(
+        ReadTlsReport,
+        report,
         policies=tuple(
-            TlsPolicy(
-                domain=policy.domain,
+            shape_from(
+                TlsPolicy,
+                policy,
                 policy_type=policy.kind,
-                successful=policy.successful,
-                failed=policy.failed,
-                failures=tuple(
-                    TlsFailure(
-                        result=failure.result,
-                        meaning=explain_failure(failure.result)[0],
-                        fix=explain_failure(failure.result)[1],
-                        sessions=failure.sessions,
-                        receiving_host=failure.receiving_host,
-                        sending_ip=failure.sending_ip,
-                        reason=failure.reason,
-                    )
-                    for failure in policy.failures
-                ),
+                failures=tuple(_tls_failure(failure) for failure in policy.failures),
             )
             for policy in report.policies
         ),
-        problems=report.problems,
     )
 
 
-def format_day(moment: Instant) -> str:
-    """Format the day of an instant (UTC)."""
-    return format_instant(moment)[:10]
+def _tls_failure(failure: tls.TlsFailure) -> TlsFailure:
+    meaning, fix = explain_failure(failure.result)
+    return shape_from(TlsFailure, failure, meaning=meaning, fix=fix)
 
 
 class ReportAddresses(Shape):
@@ -488,7 +448,7 @@ class SourceOfReports(Shape):
 class RefusedReports(Shape):
     """Reports of one sender and day that were rejected, or stored without their rows."""
 
-    day: Annotated[str, doc("day on which they arrived (UTC)")]
+    day: Annotated[Date, doc("day on which they arrived (UTC)")]
     outcome: Annotated[
         Outcome,
         doc("over-quota: rows were not counted; foreign: the domain is not of this account"),
@@ -580,7 +540,7 @@ class TlsResult(Shape):
     reason: Annotated[str, doc("additional information of reporters")]
     sessions: Count
     reporters: Texts
-    last_day: str
+    last_day: Date
     meaning: str
     fix: str
 
@@ -621,28 +581,12 @@ def render_kept_reports(
 ) -> KeptReports:
     """Render a page of reports, with the totals of all reports."""
     return KeptReports(
-        addresses=ReportAddresses(own.dmarc, own.tls, own.tls_url, own.failures, own.complaints),
-        domains=tuple(
-            ReportedDomain(
-                domain.kind,
-                domain.domain,
-                domain.reports,
-                domain.messages,
-                domain.failing,
-                last_at=format_instant(domain.last_at),
-                proven=domain.is_proven,
-            )
-            for domain in domains
-        ),
+        addresses=shape_from(ReportAddresses, own),
+        domains=tuple(shape_from(ReportedDomain, domain) for domain in domains),
         reports=tuple(map(_kept, found.entries)),
         next_page=_next_page(page, limit, found.total),
         total=found.total,
-        sources=tuple(
-            SourceOfReports(
-                source.kind, source.reporter, source.reports, source.messages, source.failing
-            )
-            for source in sources
-        ),
+        sources=tuple(shape_from(SourceOfReports, source) for source in sources),
         refused=tuple(map(_refused, refused)),
     )
 
@@ -651,19 +595,13 @@ def _imported_file(one: import_reports.ImportedFile) -> ImportedFile:
     report = one.report
     if report is None:
         return ImportedFile(one.name, one.outcome, one.reason)
-    return ImportedFile(
+    return shape_from(
+        ImportedFile,
+        report,
         file=one.name,
         outcome=one.outcome,
         reason=one.reason,
-        kind=report.kind,
-        domain=report.domain,
-        reporter=report.reporter,
-        organisation=report.organisation,
-        report_id=report.report_id,
-        begins_at=ABSENT if report.begins_at is None else format_instant(report.begins_at),
-        ends_at=ABSENT if report.ends_at is None else format_instant(report.ends_at),
         rows=report.row_count,
-        messages=report.messages,
     )
 
 
@@ -687,43 +625,22 @@ def _refused(tally: Tally) -> RefusedReports:
     else:
         meaning = f"{number} of {sender} exceeded the daily quota of reports."
         fix = "If you do not know the sender, delete its reports."
-    return RefusedReports(
-        day=format_day(tally.day),
-        outcome=tally.outcome,
+    return shape_from(
+        RefusedReports,
+        tally,
         reporter=tally.sender,
-        reports=tally.reports,
-        rows=tally.rows,
         bytes=tally.octets,
-        domain=tally.domain,
         meaning=meaning,
         fix=fix,
     )
 
 
 def _kept(report: ReceiverReport) -> KeptReport:
-    return KeptReport(
-        id=report.id,
-        kind=report.kind,
-        state=report.state,
-        way=report.way,
-        received_at=format_instant(report.received_at),
-        reason=report.reason,
-        domain=report.domain,
-        reporter=report.reporter,
-        organisation=report.organisation,
-        report_id=report.report_id,
-        begins_at=None if report.begins_at is None else format_instant(report.begins_at),
-        ends_at=None if report.ends_at is None else format_instant(report.ends_at),
-        messages=report.messages,
-        failing=report.failing,
-        problems=report.problems,
-        feedback=ABSENT if report.feedback is None else render_feedback(report.feedback),
-        letter=ABSENT if report.letter is None else _letter(report.letter),
+    return shape_from(
+        KeptReport,
+        report,
+        feedback=None if report.feedback is None else render_feedback(report.feedback),
     )
-
-
-def _letter(letter: Letter) -> ShownLetter:
-    return ShownLetter(letter.author, letter.subject, letter.text, letter.links)
 
 
 def render_feedback_overview(
@@ -731,9 +648,9 @@ def render_feedback_overview(
 ) -> FeedbackOverview:
     """Render the reports about single mails of a domain, with one page of them."""
     sums, found = known.sums, known.page
-    return FeedbackOverview(
-        domain=known.domain,
-        days=known.days,
+    return shape_from(
+        FeedbackOverview,
+        known,
         failures=sums.failures,
         complaints=sums.complaints,
         types=render_types(sums.types),
@@ -750,30 +667,24 @@ def render_tls_overview(
     known: show_reports.TlsOverview, page: int = 1, limit: int = LARGEST_REPORT_PAGE
 ) -> TlsOverview:
     """Render the summary of a domain, with one page of its results."""
-    return TlsOverview(
-        domain=known.domain,
-        days=known.days,
-        successful=known.successful,
-        failed=known.failed,
+    return shape_from(
+        TlsOverview,
+        known,
         reporters=tuple(source.reporter for source in known.sources),
-        results=tuple(
-            TlsResult(
-                policy_type=result.sessions.policy,
-                result=result.sessions.result,
-                host=result.sessions.host,
-                reason=result.sessions.reason,
-                sessions=result.amount,
-                reporters=result.reporters,
-                last_day=format_day(result.last_day),
-                meaning=explain_failure(result.sessions.result)[0],
-                fix=explain_failure(result.sessions.result)[1],
-            )
-            for result in known.results
-        ),
+        results=tuple(map(_tls_result, known.results)),
         next_page=_next_page(page, limit, known.total),
-        total=known.total,
-        sources=tuple(
-            TlsReporter(source.reporter, source.successful, source.failed)
-            for source in known.sources
-        ),
+    )
+
+
+def _tls_result(result: show_reports.TlsSum) -> TlsResult:
+    meaning, fix = explain_failure(result.sessions.result)
+    return shape_from(
+        TlsResult,
+        result.sessions,
+        policy_type=result.sessions.policy,
+        sessions=result.amount,
+        reporters=result.reporters,
+        last_day=result.last_day,
+        meaning=meaning,
+        fix=fix,
     )

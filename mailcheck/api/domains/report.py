@@ -5,7 +5,7 @@ from typing import Annotated
 
 from mailcheck.api.domains.findings import DomainFinding, render_findings
 from mailcheck.api.domains.mx import MailHost, render_hosts
-from mailcheck.api.shapes import Count, Shape, Texts, Timestamp, doc
+from mailcheck.api.shapes import Count, Shape, Texts, Timestamp, doc, shape_from
 from mailcheck.checks.bimi.certificate import ChainState, MarkCertificate, MarkKind
 from mailcheck.checks.bimi.record import Preference
 from mailcheck.checks.bimi.svg import MEDIA_TYPE, Logo
@@ -19,7 +19,7 @@ from mailcheck.checks.spf import tree as spf_verdicts
 from mailcheck.checks.spf.record import (
     Qualifier,
 )
-from mailcheck.core.instants import DAY, Instant, format_instant
+from mailcheck.core.instants import DAY, Instant
 from mailcheck.operations.domains import describe_domain
 
 Found = Annotated[Presence, doc("undetermined: DNS gave no usable answer, which is not absent")]
@@ -255,10 +255,10 @@ class DomainReport(Shape):
 
 def render_domain_report(report: describe_domain.DomainReport) -> DomainReport:
     """Render each mechanism with its findings. ``presence`` distinguishes absent, undetermined."""
-    return DomainReport(
-        domain=report.domain,
+    return shape_from(
+        DomainReport,
+        report,
         exists=report.records.mx.exists,
-        checked_at=format_instant(report.checked_at),
         mx=_mx(report),
         spf=_spf(report),
         dkim=_dkim(report),
@@ -266,7 +266,9 @@ def render_domain_report(report: describe_domain.DomainReport) -> DomainReport:
         mta_sts=_mta_sts(report),
         tls_rpt=_tls_rpt(report),
         dane=_dane(report),
-        dnssec=DnssecReport(report.records.dnssec.status, _findings(report, "dnssec")),
+        dnssec=shape_from(
+            DnssecReport, report.records.dnssec, findings=_findings(report, "dnssec")
+        ),
         caa=_caa(report),
         bimi=_bimi(report),
     )
@@ -278,20 +280,16 @@ def _findings(report: describe_domain.DomainReport, topic: str) -> tuple[DomainF
 
 def _mx(report: describe_domain.DomainReport) -> MxReport:
     mx = report.records.mx
-    return MxReport(
-        presence=mx.presence,
-        records=render_hosts(mx.hosts),
-        null_mx=mx.is_null_mx,
-        implicit_mx=mx.is_implicit_mx,
-        findings=_findings(report, "mx"),
+    return shape_from(
+        MxReport, mx, records=render_hosts(mx.hosts), findings=_findings(report, "mx")
     )
 
 
 def _spf(report: describe_domain.DomainReport) -> SpfReport:
     spf = report.records.spf
-    return SpfReport(
-        presence=spf.presence,
-        records=tuple(spf.records),
+    return shape_from(
+        SpfReport,
+        spf,
         lookups=spf.lookup_count,
         void_lookups=spf.void_count,
         void_lookups_ipv4=len(spf.void_terms_for(4)),
@@ -304,59 +302,47 @@ def _spf(report: describe_domain.DomainReport) -> SpfReport:
 
 
 def _spf_node(node: spf_verdicts.SpfNode) -> SpfNode:
-    return SpfNode(
-        domain=node.domain,
-        term=node.term or None,
+    return shape_from(
+        SpfNode,
+        node,
         record=None if node.record is None else node.record.text,
-        problem=node.problem,
-        lookups=node.lookups,
-        void_terms=tuple(node.voids),
+        void_terms=node.voids,
         children=tuple(map(_spf_node, node.children)),
     )
 
 
 def _dkim(report: describe_domain.DomainReport) -> DkimReport:
     dkim = report.records.dkim
-    return DkimReport(
-        presence=dkim.presence,
-        hidden=dkim.is_hidden,
-        keys=tuple(map(_key, dkim.keys)),
-        tried=tuple(dkim.tried),
-        findings=_findings(report, "dkim"),
+    return shape_from(
+        DkimReport, dkim, keys=tuple(map(_key, dkim.keys)), findings=_findings(report, "dkim")
     )
 
 
 def _key(key: dkim_verdicts.DkimKey) -> DkimKey:
-    return DkimKey(
+    return shape_from(
+        DkimKey,
+        key.record,
         selector=key.selector,
         name=key.record_name,
         type=key.record.key_type,
-        bits=key.record.bits,
         usable=key.is_usable,
-        testing=key.record.is_testing,
-        revoked=key.record.is_revoked,
         record=key.record.text,
-        alias_of=key.alias_of or None,
+        alias_of=key.alias_of,
     )
 
 
 def _dmarc(report: describe_domain.DomainReport) -> DmarcReport:
     dmarc = report.records.dmarc
     record = dmarc.record
-    return DmarcReport(
-        presence=dmarc.presence,
-        found_at=dmarc.found_at,
+    return shape_from(
+        DmarcReport,
+        dmarc,
         record=None if record is None else record.text,
-        policy=dmarc.policy,
-        policy_tag=dmarc.policy_tag or None,
         testing=record is not None and record.is_testing,
-        organizational_domain=dmarc.organizational_domain,
         rua=() if record is None else tuple(uri.text for uri in record.rua),
         report_authorizations=tuple(
-            ReportAuthorization(
-                authorization.uri.text, authorization.record_name, authorization.presence
-            )
-            for authorization in dmarc.authorizations
+            shape_from(ReportAuthorization, asked, uri=asked.uri.text, name=asked.record_name)
+            for asked in dmarc.authorizations
         ),
         findings=_findings(report, "dmarc"),
     )
@@ -368,18 +354,14 @@ def _mta_sts(report: describe_domain.DomainReport) -> MtaStsReport:
     return MtaStsReport(
         presence=verdict.record.presence,
         record=verdict.record.text or None,
-        policy=None
-        if policy is None
-        else MtaStsPolicy(policy.mode, policy.max_age, tuple(policy.mx_patterns), policy.is_valid),
+        policy=None if policy is None else shape_from(MtaStsPolicy, policy, mx=policy.mx_patterns),
         findings=_findings(report, "mtaSts"),
     )
 
 
 def _tls_rpt(report: describe_domain.DomainReport) -> TlsRptReport:
     found = report.records.tls_rpt
-    return TlsRptReport(
-        found.presence, found.text or None, tuple(found.rua), _findings(report, "tlsRpt")
-    )
+    return shape_from(TlsRptReport, found, record=found.text, findings=_findings(report, "tlsRpt"))
 
 
 def _dane(report: describe_domain.DomainReport) -> DaneReport:
@@ -387,16 +369,7 @@ def _dane(report: describe_domain.DomainReport) -> DaneReport:
     return DaneReport(
         presence=_dane_presence(dane.hosts),
         protecting=dane.is_protecting,
-        hosts=tuple(
-            DaneHost(
-                exchange=host.exchange,
-                name=host.record_name,
-                presence=host.presence,
-                records=tuple(host.records),
-                secure=host.is_secure,
-            )
-            for host in dane.hosts
-        ),
+        hosts=tuple(shape_from(DaneHost, host, name=host.record_name) for host in dane.hosts),
         findings=_findings(report, "dane"),
     )
 
@@ -411,9 +384,9 @@ def _dane_presence(hosts: tuple[HostTlsa, ...]) -> Presence:
 
 def _caa(report: describe_domain.DomainReport) -> CaaReport:
     caa = report.records.caa
-    return CaaReport(
-        presence=caa.presence,
-        found_at=caa.found_at,
+    return shape_from(
+        CaaReport,
+        caa,
         records=tuple(entry.text for entry in caa.properties),
         host_issuers=caa.issuers(ISSUE),
         mail_issuers=caa.issuers(ISSUE_MAIL),
@@ -424,42 +397,35 @@ def _caa(report: describe_domain.DomainReport) -> CaaReport:
 
 def _bimi(report: describe_domain.DomainReport) -> BimiReport:
     bimi, record = report.bimi, report.bimi.record
-    return BimiReport(
-        presence=record.presence,
-        name=record.name,
-        record=record.text or None,
-        declined=record.is_declined,
-        location=record.location or None,
-        evidence=record.evidence or None,
-        preference=record.preference,
+    certificate = bimi.certificate
+    return shape_from(
+        BimiReport,
+        record,
+        record=record.text,
         ready=bimi.is_ready,
         logo=None if bimi.logo is None else _logo(bimi.logo),
         certificate=None
-        if bimi.certificate is None
-        else _certificate(bimi.certificate, bimi.logo, report.checked_at),
+        if certificate is None
+        else _certificate(certificate, bimi.logo, report.checked_at),
         findings=_findings(report, "bimi"),
     )
 
 
 def _logo(logo: Logo) -> LogoReport:
     image = f"data:{MEDIA_TYPE};base64,{b64encode(logo.svg).decode()}" if logo.is_shown else None
-    return LogoReport(logo.size, logo.title, logo.is_valid, image)
+    return shape_from(LogoReport, logo, image=image)
 
 
 def _certificate(mark: MarkCertificate, logo: Logo | None, now: Instant) -> CertificateReport:
     matches = None
     if logo is not None and logo.svg and mark.logotype is not None:
         matches = mark.logotype.svg == logo.svg
-    return CertificateReport(
-        kind=mark.kind,
-        mark_type=mark.mark_type or None,
-        organization=mark.organization,
-        issuer=mark.issuer,
+    return shape_from(
+        CertificateReport,
+        mark,
         root=None if mark.root is None else mark.root.name,
-        chain=mark.chain,
-        domains=mark.domains,
-        valid_from=format_instant(mark.begins_at),
-        valid_until=format_instant(mark.issuers_end_at),
+        valid_from=mark.begins_at,
+        valid_until=mark.issuers_end_at,
         days_left=(mark.issuers_end_at - now) // DAY,
         timestamps=mark.has_timestamps,
         unchecked=("revocation", "timestamps") if mark.has_timestamps else ("revocation",),

@@ -12,6 +12,7 @@ from mailcheck.api.shapes import (
     Timestamp,
     doc,
     schema_keywords,
+    shape_from,
 )
 from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.dnsbl.listings import ListingStatus, count
@@ -197,13 +198,9 @@ def _fields(found: compute_reputation.Reputation) -> dict[str, Any]:
 def _factor(factor: scoring.Factor, proofs: Proofs) -> Factor:
     """Render a factor. Its gain is that of the proven record, or all missing points."""
     proven = None if factor.fix is None else proof_of(factor.fix, proofs)
-    return Factor(
-        name=factor.name,
-        status=factor.status,
-        detail=factor.detail,
-        impact=factor.impact,
-        determined=factor.is_determined,
-        maximum=factor.maximum,
+    return shape_from(
+        Factor,
+        factor,
         gain=factor.gain if proven is None else max(0, proven.gain),
         fix=None if factor.fix is None else render_finding(factor.fix, proofs),
     )

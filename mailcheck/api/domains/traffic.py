@@ -2,9 +2,8 @@
 
 from typing import Annotated
 
-from mailcheck.api.shapes import Count, Shape, Timestamp, doc
+from mailcheck.api.shapes import Count, Shape, Timestamp, doc, shape_from
 from mailcheck.checks.auth_results import AuthResult
-from mailcheck.core.instants import format_instant
 from mailcheck.operations.traffic.show_traffic import SourcesPage, TrafficPage
 from mailcheck.store.domains.traffic_store import SenderTraffic, SourceTraffic
 
@@ -85,10 +84,7 @@ def render_traffic(found: TrafficPage, page: int, *, is_on: bool) -> TrafficOver
     return TrafficOverview(
         enabled=is_on,
         mails=found.mails,
-        days=tuple(
-            TrafficDay(format_instant(day.day), day.mails, day.dmarc, day.filtered, day.spam)
-            for day in found.days
-        ),
+        days=tuple(shape_from(TrafficDay, day, dmarc_pass=day.dmarc) for day in found.days),
         senders=tuple(map(_sender, found.senders)),
         next_page=page + 1 if found.has_more else None,
     )
@@ -96,44 +92,29 @@ def render_traffic(found: TrafficPage, page: int, *, is_on: bool) -> TrafficOver
 
 def render_sources(found: SourcesPage, page: int) -> TrafficSources:
     """Render a page of sources."""
-    return TrafficSources(
-        domain=found.domain,
+    return shape_from(
+        TrafficSources,
+        found,
         sources=tuple(map(_source, found.sources)),
         next_page=page + 1 if found.has_more else None,
     )
 
 
 def _sender(one: SenderTraffic) -> TrafficSender:
-    return TrafficSender(
+    return shape_from(
+        TrafficSender,
+        one,
         domain=one.author_domain,
-        mails=one.mails,
         spf_pass=one.spf,
         dkim_pass=one.dkim,
         dmarc_pass=one.dmarc,
         dmarc_fail=one.dmarc_failed,
-        undetermined=one.undetermined,
-        filtered=one.filtered,
-        spam=one.spam,
         mean_points=_mean(one.tenths, one.filtered),
-        sources=one.sources,
-        last_day=format_instant(one.last_day),
     )
 
 
 def _source(one: SourceTraffic) -> TrafficSource:
-    return TrafficSource(
-        source=one.source,
-        envelope_domain=one.envelope_domain,
-        dkim_domain=one.dkim_domain,
-        spf=AuthResult(one.spf),
-        dkim=AuthResult(one.dkim),
-        dmarc=AuthResult(one.dmarc),
-        mails=one.mails,
-        filtered=one.filtered,
-        spam=one.spam,
-        mean_points=_mean(one.tenths, one.filtered),
-        last_day=format_instant(one.last_day),
-    )
+    return shape_from(TrafficSource, one, mean_points=_mean(one.tenths, one.filtered))
 
 
 def _mean(tenths: int, count: int) -> float | None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from mailcheck.api.inbox.webhooks import Secret
-from mailcheck.api.shapes import Always, Count, Shape, Texts, Timestamp, doc
+from mailcheck.api.shapes import Always, Count, Shape, Texts, Timestamp, doc, shape_from
 from mailcheck.checks.findings import Severity
 from mailcheck.checks.scoring.score import grade_of
 from mailcheck.checks.watching.changes import WatchState, read_state
@@ -217,12 +217,13 @@ class WatchHistory(Shape):
 
 def render_watch(watch: watches.Watch) -> Watch:
     """Render a watch."""
-    return Watch(**_fields(watch))
+    return shape_from(Watch, watch.settings, **_fields(watch))
 
 
 def render_kept(kept: manage_watches.SavedWatch) -> KeptWatch:
     """Render a created or changed watch."""
-    return KeptWatch(**_fields(kept.watch), new_webhooks=_new_webhooks(kept))
+    watch, webhooks = kept.watch, _new_webhooks(kept)
+    return shape_from(KeptWatch, watch.settings, **_fields(watch), new_webhooks=webhooks)
 
 
 def _new_webhooks(kept: manage_watches.SavedWatch) -> tuple[CreatedReceiver, ...]:
@@ -233,7 +234,7 @@ def render_created_receivers(receivers: Sequence[Webhook]) -> tuple[CreatedRecei
     """Render the receivers that are new to an account, with their secrets."""
     # Only webhooks in our own format are signed, so that mails and chats have no secret.
     signing = (receiver for receiver in receivers if receiver.is_signed)
-    return tuple(CreatedReceiver(webhook.id, webhook.url, webhook.secret) for webhook in signing)
+    return tuple(shape_from(CreatedReceiver, webhook) for webhook in signing)
 
 
 def render_page(page: WatchPage, alerts: Sequence[watches.Alert]) -> Watches:
@@ -246,7 +247,9 @@ def render_shown(shown: WatchDetails, now: Instant) -> WatchWithState:
     """Render a watch with the results of its last check."""
     state = read_state(shown.watch.state)
     has_score = state is not None and bool(state.points)
-    return WatchWithState(
+    return shape_from(
+        WatchWithState,
+        shown.watch.settings,
         **_fields(shown.watch),
         score=state.score if state is not None and has_score else None,
         grade=grade_of(state.score) if state is not None and has_score else None,
@@ -260,29 +263,18 @@ def render_shown(shown: WatchDetails, now: Instant) -> WatchWithState:
 
 def render_receiver(webhook: Webhook) -> AlertReceiver:
     """Render a recipient of alerts."""
-    return AlertReceiver(
-        webhook.address,
-        webhook.id,
-        webhook.state,
-        _moment(webhook.failing_since),
-        webhook.problem,
-        next_attempt_at=_moment(webhook.retry_at),
+    return shape_from(
+        AlertReceiver,
+        webhook,
+        to=webhook.address,
+        webhook_id=webhook.id,
+        next_attempt_at=webhook.retry_at,
     )
 
 
 def render_alert(alert: watches.Alert) -> WatchAlert:
     """Render an alert."""
-    return WatchAlert(
-        alert.id,
-        alert.watch_id,
-        alert.target,
-        Severity(alert.severity),
-        alert.sentence,
-        opened_at=format_instant(alert.opened_at),
-        ended_at=_moment(alert.ended_at),
-        ending=alert.ending,
-        acknowledged_at=_moment(alert.acknowledged_at),
-    )
+    return shape_from(WatchAlert, alert)
 
 
 def render_made(
@@ -306,14 +298,13 @@ def render_history(
 ) -> WatchHistory:
     """Render the changes since an instant, or since monitoring began."""
     begins = max(since or watch.created_at, Instant(now - watches.HISTORY_KEPT))
-    return WatchHistory(
-        watch.id,
-        watch.target,
-        format_instant(Instant(begins)),
-        tuple(map(_change, history.changes)),
-        tuple(
-            WatchScoreShape(format_instant(score.at), score.score, score.grade, score.points)
-            for score in history.scores
+    return shape_from(
+        WatchHistory,
+        watch,
+        since=begins,
+        changes=tuple(shape_from(WatchChangeShape, change) for change in history.changes),
+        scores=tuple(
+            shape_from(WatchScoreShape, score, factors=score.points) for score in history.scores
         ),
         hosts=host_uptimes(watch, history, Instant(begins)),
         truncated=history.is_cut,
@@ -371,39 +362,21 @@ def _cell(value: str | None) -> str:
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
-def _change(one: watches.WatchChange) -> WatchChangeShape:
-    return WatchChangeShape(
-        format_instant(one.at),
-        one.topic,
-        one.name,
-        one.before,
-        one.after,
-        severity=Severity(one.severity),
-        sentence=one.sentence,
-    )
-
-
 def _fields(watch: watches.Watch) -> dict[str, Any]:
+    """Return the fields that are not settings of the same names."""
     settings = watch.settings
     return {
         "id": watch.id,
         "target": watch.target,
         "kind": watch.kind.value,
         "every_minutes": settings.interval // MINUTE,
-        "selectors": settings.selectors,
-        "addresses": settings.addresses,
         "quiet": None if settings.quiet is None else str(settings.quiet),
-        "paused": settings.is_paused,
         "alert_to": tuple(map(address_of, settings.alert_to)),
-        "created_at": format_instant(watch.created_at),
-        "last_run_at": _moment(watch.last_run_at),
+        "created_at": watch.created_at,
+        "last_run_at": watch.last_run_at,
         "problem_count": watch.problem_count,
-        "next_run_at": None if settings.is_paused else format_instant(watch.next_run_at),
+        "next_run_at": None if settings.is_paused else watch.next_run_at,
     }
-
-
-def _moment(instant: Instant | None) -> str | None:
-    return None if instant is None else format_instant(instant)
 
 
 def _problems(state: WatchState) -> tuple[WatchProblem, ...]:

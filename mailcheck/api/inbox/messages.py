@@ -104,7 +104,7 @@ class Candidate(Shape):
 
     kind: content.CandidateKind
     value: str
-    score: float
+    score: int
     accepted: bool
     reasons: Texts
 

@@ -136,7 +136,7 @@ def describe_key(key: DkimKey, *, has_usable: bool) -> Iterator[Finding]:
     if key.is_one_of_several:
         finding = make_finding(
             "dkim.several-keys",
-            case="same" if record.repaired else "different",
+            case="same" if record.repaired else "",
             proposed=_repaired(key),
             severity=grave,
             name=name,
@@ -169,7 +169,7 @@ def describe_key(key: DkimKey, *, has_usable: bool) -> Iterator[Finding]:
     elif record.is_revoked:
         yield make_finding(
             "dkim.key-revoked",
-            case="unused" if has_usable else "only-key",
+            case="" if has_usable else "only-key",
             severity=Severity.NOTE if has_usable else Severity.WARNING,
             name=name,
         )

@@ -211,7 +211,11 @@ class PlanPolicy(Struct, frozen=True, eq=False):
         if is_silent and target is not None:
             target = Policy.REJECT
         proposals = await self._propose(evaluator, verdict, mail, target)
-        simulations = [simulate_policy(proposal, mail, decisions, total) for proposal in proposals]
+        is_known = verdict.presence is not Presence.UNDETERMINED
+        # It is unknown what a record means beside one that is not known.
+        simulations = [
+            simulate_policy(proposal, mail, decisions, total) for proposal in proposals if is_known
+        ]
         chosen = proposals[0]
         if None in chosen.policies.values():
             doubts.append(f"DNS gave no usable answer about the policies of subdomains. {_AGAIN}")
@@ -221,7 +225,6 @@ class PlanPolicy(Struct, frozen=True, eq=False):
         if state is PlanState.SAFE and not await self._is_proven(evaluator, verdict, chosen):
             state = PlanState.UNDETERMINED
             doubts.append("Our own evaluation does not confirm the record.")
-        is_known = verdict.presence is not Presence.UNDETERMINED
         return PolicyPlan(
             domain=domain,
             days=days,
