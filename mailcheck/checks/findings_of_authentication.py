@@ -86,6 +86,11 @@ _OF_OTHER_RECORD = {
 }
 """Advice for a record that the record of the domain leads to."""
 
+_END_RECORD = (
+    "End the SPF record with ~all, or with -all once you are sure that it names every sender. If"
+    " it has a redirect, change the record that the redirect leads to instead."
+)
+
 _OF_TARGET = {
     "own": Case(
         advice="End the SPF record at {target} with ~all. Do not add it to the record of {domain}:"
@@ -169,38 +174,36 @@ SPF = (
         'Receivers read "{term}" in the SPF record as a single term, with characters that no host'
         ' name has; the record may not mean what was intended.', _WARNING,
         advice='Write "{words}".'),
-    Row("spf.helo-fail", Area.SPF, "The SPF result of the HELO name is fail",
-        "SPF for the HELO name {domain} results in {result}; a few receivers check it."
-        " {explanation}", _NOTE,
-        advice="Publish an SPF record for the HELO name that authorizes the server, or greet with"
-        " another name."),
-    Row("spf.helo-permerror", Area.SPF,
-        "The SPF record of the HELO name cannot be evaluated (permerror)",
-        "SPF for the HELO name {domain} results in {result}; a few receivers check it."
-        " {explanation}", _NOTE,
-        advice="Publish an SPF record for the HELO name that authorizes the server, or greet with"
-        " another name."),
-    Row("spf.helo-softfail", Area.SPF, "The SPF result of the HELO name is softfail",
-        "SPF for the HELO name {domain} results in {result}; a few receivers check it."
-        " {explanation}", _NOTE,
-        advice="Publish an SPF record for the HELO name that authorizes the server, or greet with"
-        " another name."),
+    *(
+        Row(name, Area.SPF, title,
+            "SPF for the HELO name {domain} results in {result}; a few receivers check it."
+            " {explanation}", _NOTE,
+            advice="Publish an SPF record for the HELO name that authorizes the server, or greet"
+            " with another name.")
+        for name, title in (
+            ("spf.helo-fail", "The SPF result of the HELO name is fail"),
+            ("spf.helo-permerror",
+                "The SPF record of the HELO name cannot be evaluated (permerror)"),
+            ("spf.helo-softfail", "The SPF result of the HELO name is softfail"),
+        )
+    ),
     Row("spf.ignored-term", Area.SPF, "Receivers ignore a term of the SPF record",
         '"{term}" in {place} {reason}; the record may not mean what was intended.', _WARNING,
         advice="Remove or correct it.",
         cases=_OF_TERM),
-    Row("spf.include-absent", Area.SPF, "An included domain has no SPF record",
-        '"{term}" leads to {target}, which has no SPF record' + _AND_BREAKS, _ERROR,
-        advice='Remove "{term}", or have an SPF record published at {target}.',
-        cases=_OF_INCLUDE),
-    Row("spf.include-loop", Area.SPF, "An included SPF record leads back to itself",
-        '"{term}" leads to {target}, which leads back to itself' + _AND_BREAKS, _ERROR,
-        advice='Remove "{term}", or have an SPF record published at {target}.',
-        cases=_OF_INCLUDE),
-    Row("spf.include-several", Area.SPF, "An included domain has several SPF records",
-        '"{term}" leads to {target}, which has more than one SPF record' + _AND_BREAKS, _ERROR,
-        advice='Remove "{term}", or have an SPF record published at {target}.',
-        cases=_OF_INCLUDE),
+    *(
+        Row(name, Area.SPF, title,
+            f'"{{term}}" leads to {{target}}, which {fault}' + _AND_BREAKS, _ERROR,
+            advice='Remove "{term}", or have an SPF record published at {target}.',
+            cases=_OF_INCLUDE)
+        for name, title, fault in (
+            ("spf.include-absent", "An included domain has no SPF record", "has no SPF record"),
+            ("spf.include-loop", "An included SPF record leads back to itself",
+                "leads back to itself"),
+            ("spf.include-several", "An included domain has several SPF records",
+                "has more than one SPF record"),
+        )
+    ),
     Row("spf.long", Area.SPF, "The SPF record is long",
         "The SPF record has {count} characters; above {long_record} some receivers do not get the"
         " whole answer.", _NOTE,
@@ -215,14 +218,12 @@ SPF = (
         advice="Move the SPF record to {domain}."),
     Row("spf.neutral", Area.SPF, 'The SPF record ends in "?all"',
         '{where} ends in "?all", which gives no result for mail from other servers.', _WARNING,
-        advice="End the SPF record with ~all, or with -all once you are sure that it names every"
-        " sender. If it has a redirect, change the record that the redirect leads to instead.",
+        advice=_END_RECORD,
         cases=_OF_TARGET),
     Row("spf.no-end", Area.SPF, 'The SPF record does not end in an "all" term such as ~all',
         "{where} does not say what to do with mail from other servers, so forged mail is not"
         " marked.", _WARNING,
-        advice="End the SPF record with ~all, or with -all once you are sure that it names every"
-        " sender. If it has a redirect, change the record that the redirect leads to instead.",
+        advice=_END_RECORD,
         cases=_OF_TARGET),
     Row("spf.ptr", Area.SPF, 'The SPF record uses "ptr"',
         'The SPF record uses "ptr", which is slow and which many receivers no longer evaluate (RFC'

@@ -131,19 +131,14 @@ def _check_voids_by_version(
         client = f"a mail server with an IPv{affected[0]} address"
     voids, _ = met[affected[0]]
     behind = next((met[version][1] for version in affected if met[version][1]), [])
-    if behind:
-        yield make_finding(
-            "spf.voids-before-senders",
-            proposed=reordered,
-            client=client,
-            max_voids=MAX_VOIDS,
-            voids=_quoted(voids),
-            behind=_quoted(behind),
-        )
-    else:
-        yield make_finding(
-            "spf.voids-for-some", client=client, max_voids=MAX_VOIDS, voids=_quoted(voids)
-        )
+    yield make_finding(
+        "spf.voids-before-senders" if behind else "spf.voids-for-some",
+        proposed=reordered if behind else None,
+        client=client,
+        max_voids=MAX_VOIDS,
+        voids=_quoted(voids),
+        behind=_quoted(behind),
+    )
 
 
 def _find_voids_before_senders(tree: SpfNode, version: int) -> tuple[list[str], list[str]]:

@@ -284,11 +284,8 @@ def propose_for_address(
 
 def _first_record(verdict: SpfVerdict | None) -> str:
     """Return a first record with the hosts that the check of the domain found."""
-    absent = (
-        next((finding for finding in verdict.findings if finding.id == "spf.absent"), None)
-        if verdict
-        else None
-    )
+    found = () if verdict is None else verdict.findings
+    absent = next((finding for finding in found if finding.id == "spf.absent"), None)
     if absent is None:
         return propose_new_record()
     return absent.proposed.value if absent.proposed is not None else propose_new_record("")
