@@ -16,11 +16,7 @@ from urllib.parse import quote
 
 from msgspec import Struct, field
 
-from mailcheck.api.domains.receiver_reports import (
-    RefusedFile,
-    render_dmarc_files,
-    render_tls_files,
-)
+from mailcheck.api.domains.report_overviews import RefusedFile, render_dmarc_files, render_tls_files
 from mailcheck.api.requests.checks import DEFAULT_REPORT_DAYS, MOST_REPORT_DAYS
 from mailcheck.api.shapes import as_json
 from mailcheck.assembly.checks import open_resolvers

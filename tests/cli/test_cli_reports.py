@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import pytest_twisted
 
-from mailcheck.api.domains.receiver_reports import DmarcFiles, TlsFiles
+from mailcheck.api.domains.report_overviews import DmarcFiles, TlsFiles
 from mailcheck.cli import report_files
 from tests.cli.command_line import Outcome, run_command, run_work
 from tests.corpus.report_files import FOLDER, document, gzipped, report_mail, zipped

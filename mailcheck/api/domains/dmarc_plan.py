@@ -3,11 +3,7 @@
 from typing import Annotated
 
 from mailcheck.api.domains.findings import DnsRecord, render_record
-from mailcheck.api.domains.receiver_reports import (
-    MailByWay,
-    SplitOfMail,
-    render_ways,
-)
+from mailcheck.api.domains.report_overviews import MailByWay, SplitOfMail, render_ways
 from mailcheck.api.shapes import ABSENT, Absent, Count, Date, Shape, Texts, doc, shape_from
 from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.receiver_reports import plan as facts

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec.structs import replace
 
 from mailcheck.api.domains.findings import render_record
-from mailcheck.api.domains.receiver_reports import SplitOfMail, render_split
+from mailcheck.api.domains.report_overviews import SplitOfMail, render_split
 from mailcheck.api.mcp.untrusted import PUBLISHED_NOTICE, Summarized, clean_line, defuse
 from mailcheck.api.requests.fields import FLAG, NAME, PageNumber
 from mailcheck.api.requests.parsing import Description, Request

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from mailcheck.api.domains.receiver_reports import render_split
+from mailcheck.api.domains.report_overviews import render_split
 from mailcheck.api.shapes import as_json
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport
 from mailcheck.checks.receiver_reports.senders import Cause

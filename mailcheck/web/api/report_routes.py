@@ -9,14 +9,16 @@ from mailcheck.api.domains.receiver_reports import (
     DecidedSender,
     DeletedReport,
     DeletedReports,
-    DmarcOverview,
     FeedbackOverview,
     ImportedReports,
     KeptReports,
-    TlsOverview,
     render_feedback_overview,
     render_imported,
     render_kept_reports,
+)
+from mailcheck.api.domains.report_overviews import (
+    DmarcOverview,
+    TlsOverview,
     render_overview,
     render_tls_overview,
 )

@@ -13,9 +13,8 @@ from mailcheck.api.domains.receiver_reports import (
     render_feedback_overview,
     render_imported,
     render_kept_reports,
-    render_overview,
-    render_tls_overview,
 )
+from mailcheck.api.domains.report_overviews import render_overview, render_tls_overview
 from mailcheck.api.requests.checks import (
     DECISION,
     DEFAULT_REPORT_DAYS,
