@@ -3,9 +3,11 @@
 import argparse
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Event, RLock, Thread
 from typing import Any, TextIO
 
@@ -122,6 +124,11 @@ def fields_of(options: argparse.Namespace, *names: str, **renamed: str) -> dict[
     wanted = {**{name: name for name in names}, **renamed}
     found = {field: getattr(options, option) for field, option in wanted.items()}
     return {field: value for field, value in found.items() if value is not None}
+
+
+def read_input(name: str) -> bytes:
+    """Return the content of a file, or of standard input for ``-``."""
+    return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
 
 
 def moment(instant: Instant | None) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from mailcheck.cli.access.daemon_access import add_daemon_command
-from mailcheck.cli.commands import Console, fields_of
+from mailcheck.cli.commands import Console, fields_of, read_input
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM
 from mailcheck.cli.parser import Parser, whole_number
 from mailcheck.clients.mailcheck_client import Mailcheck
@@ -173,17 +173,13 @@ def _letter(options: argparse.Namespace) -> dict[str, Any]:
     if options.file is not None:
         body["files"] = [_file(Path(name)) for name in options.file]
     if options.raw is not None:
-        body["raw"] = _base64(_read(options.raw))
+        body["raw"] = _base64(read_input(options.raw))
     return body
 
 
 def _file(path: Path) -> dict[str, str]:
     kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     return {"name": path.name, "type": kind, "content": _base64(path.read_bytes())}
-
-
-def _read(name: str) -> bytes:
-    return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
 
 
 def _base64(octets: bytes) -> str:

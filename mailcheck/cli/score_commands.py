@@ -1,9 +1,7 @@
 """``mailcheck score FILE``: score a mail in a file, without a daemon."""
 
 import argparse
-import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -24,7 +22,7 @@ from mailcheck.checks.findings_table import make_finding
 from mailcheck.checks.press_unsubscribe import PressVerdict, judge_press, not_offered
 from mailcheck.checks.quality.receiver_replies import Action, load_profiles
 from mailcheck.cli.access.reactor_commands import CountedLookups, set_async_command
-from mailcheck.cli.commands import Console
+from mailcheck.cli.commands import Console, read_input
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
 from mailcheck.cli.parser import decimal_number
 from mailcheck.cli.texts.score_texts import (
@@ -56,10 +54,7 @@ def read_mail_of_file(options: argparse.Namespace, now: Instant) -> MailOfFile:
     :raises InvalidParameter: an option is missing or invalid, or the file cannot be read.
     """
     try:
-        if options.file == "-":
-            raw_message = sys.stdin.buffer.read()
-        else:
-            raw_message = Path(options.file).read_bytes()
+        raw_message = read_input(options.file)
     except OSError as error:
         problem = f"{options.file} cannot be read: {error.strerror}"
         raise InvalidParameter("FILE", problem) from None
