@@ -15,18 +15,20 @@ from mailcheck.checks.content.code.code_evidence import (
     find_evidence,
     find_letter_evidence,
     find_naming,
-    find_objections,
     is_prominent,
     outweighs_discount,
 )
+from mailcheck.checks.content.code.code_objections import find_objections
 from mailcheck.checks.content.code.code_text import (
     CodeText,
+    prepare_page,
+    prepare_text,
+)
+from mailcheck.checks.content.code.shapes import (
     Shape,
     find_domain_bound,
     find_shapes,
     mask_addresses,
-    prepare_page,
-    prepare_text,
 )
 from mailcheck.checks.content.limits import (
     MAX_CODE_CANDIDATES,
