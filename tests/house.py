@@ -292,6 +292,17 @@ class House:
         self.assembly.runtime.engine.close()
 
 
+class EmptyHouse(House):
+    """An application without accounts."""
+
+    def add_account(self, name: str, **limits: Any) -> Any:
+        """Do not add an account."""
+
+    def issue_key(self, account: Any, **limits: Any) -> str:
+        """Do not issue a key."""
+        return ""
+
+
 class HouseWithAnalyst(House):
     """An application in which the test replaces the analysis, as the ``analyst``."""
 

@@ -161,4 +161,3 @@ def test_a_local_daemon_is_not_for_pages(web: dict[str, str]) -> None:
         assert cors_of(preflight(house, path, host)) == {}
     own = ask(house, "POST", "/mcp", f"Origin: {web['public_url']}", sent[1], body=PING, host=host)
     assert own.status == 200
-    house.close()

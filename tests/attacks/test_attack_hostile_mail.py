@@ -4,7 +4,6 @@
 """
 
 import re
-from collections.abc import Iterator
 from html.parser import HTMLParser
 
 import pytest
@@ -70,11 +69,10 @@ class Document(HTMLParser):
 
 
 @pytest.fixture
-def visitor() -> Iterator[Browser]:
+def visitor() -> Browser:
     """A browser for the pages of one application."""
     house = House(config_in_memory(accounts=CHEAP))
-    yield Browser(house)
-    house.close()
+    return Browser(house)
 
 
 @pytest.fixture

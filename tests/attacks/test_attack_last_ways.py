@@ -375,4 +375,3 @@ def test_texts_on_the_pages_of_the_plan() -> None:
     assert house.get("/reports").json["reports"]
     plan = "/domains/example.org/plan?days=366"
     look_at(house, "/domains/example.org/reports?days=366", plan, "/reports", "/domains")
-    house.close()

@@ -124,7 +124,6 @@ def test_sentences_of_reporters_stay_in_the_fence() -> None:
     store_report(house, "a", reporter=HOSTILE)
     result = Agent(house).call("get_reports").result
     assert_fenced(result, mentions=False)
-    house.close()
 
 
 def test_sentences_in_a_report_of_a_test_stay_in_the_fence() -> None:

@@ -3,7 +3,6 @@
 import io
 import stat
 from pathlib import Path
-from typing import Any
 
 import pytest
 from twisted.internet.testing import MemoryReactorClock
@@ -22,7 +21,7 @@ from mailcheck.daemon.first_steps import FirstSteps
 from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.blocked_worker import BlockedWorker
 from tests.fakes.clock_and_randomness import repeatable_bytes
-from tests.house import CHEAP_HASH, House, config_in_memory, result_of, run
+from tests.house import CHEAP_HASH, EmptyHouse, House, config_in_memory, result_of, run
 from tests.table import rows
 
 STEPS = FirstSteps(
@@ -105,17 +104,6 @@ class Laptop:
         """Return the number of keys of all accounts."""
         accounts = self.house.assembly.accounts.keep
         return sum(len(run(accounts.list_keys(one))) for one in run(accounts.accounts()))
-
-
-class EmptyHouse(House):
-    """An application without accounts."""
-
-    def add_account(self, name: str, **limits: Any) -> Any:
-        """Do not add an account."""
-
-    def issue_key(self, account: Any, **limits: Any) -> str:
-        """Do not issue a key."""
-        return ""
 
 
 @pytest.fixture
@@ -270,7 +258,6 @@ def test_nothing_is_told_too_early(laptop: Laptop) -> None:
     writer.let_go()
     assert held.notes == [""]
     assert held.is_valid("a key of our own choice")
-    house.close()
 
 
 def test_what_is_not_offered() -> None:
@@ -312,4 +299,3 @@ def test_two_daemons_start_for_the_first_time(tmp_path: Path, preset: str) -> No
     kept = [laptop.password() for laptop in laptops if laptop.passwords.exists()]
     assert len(kept) == 1
     assert laptops[0].opens_dashboard(kept[0])
-    house.close()

@@ -117,3 +117,11 @@ class FakeHosts:
         """Send an unsubscribe request as `LinkProber` specifies."""
         self.looked_at.append(("POST", url))
         return succeed(self.pressed.get(url, PressAnswer(url, 200)))
+
+
+class NoPolicies(FakeHosts):
+    """Fails every request: no zone here announces an MTA-STS policy."""
+
+    def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:
+        """Fail."""
+        raise AssertionError(domain)

@@ -2,13 +2,12 @@
 
 from itertools import product
 
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import succeed
 from twisted.internet.task import Clock
 
-from mailcheck.checks.hosts.mta_sts import PolicyFetch
 from mailcheck.operations.domains.describe_domain import DescribeDomain, DomainReport
 from tests.fakes.clock_and_randomness import clock_and_randomness_of
-from tests.fakes.fake_hosts import FakeHosts
+from tests.fakes.fake_hosts import NoPolicies
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import run
 from tests.table import rows
@@ -20,7 +19,7 @@ def describe(zone: MemoryZone) -> DomainReport:
     """Return the domain report."""
     describing = DescribeDomain(
         zone,
-        _NoPolicies(),
+        NoPolicies(),
         lambda _: succeed(()),
         clock_and_randomness_of(Clock()),
         is_validating=False,
@@ -28,14 +27,6 @@ def describe(zone: MemoryZone) -> DomainReport:
     )
     report: DomainReport = run(describing.describe(DOMAIN))
     return report
-
-
-class _NoPolicies(FakeHosts):
-    """Fails every request: no zone here announces an MTA-STS policy."""
-
-    def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:
-        """Fail."""
-        raise AssertionError(domain)
 
 
 @rows(

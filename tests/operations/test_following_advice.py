@@ -2,19 +2,18 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import succeed
 from twisted.internet.task import Clock
 
 from mailcheck.checks.dmarc.policy_advice import STRICTER_POLICY_FINDINGS
 from mailcheck.checks.findings import RecordToPublish, Severity
-from mailcheck.checks.hosts.mta_sts import PolicyFetch
 from mailcheck.checks.proofs import ProvenFix
 from mailcheck.core.domains.domain_names import is_within
 from mailcheck.core.domains.receiver_reports import NOWHERE, ReportPlaces
 from mailcheck.operations.domains.describe_domain import DescribeDomain, DomainReport
 from tests.fakes.clock_and_randomness import clock_and_randomness_of
 from tests.fakes.dkim_keys import RSA_2048
-from tests.fakes.fake_hosts import FakeHosts
+from tests.fakes.fake_hosts import NoPolicies
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import run
 
@@ -109,7 +108,7 @@ def describe(zone: MemoryZone, offered: ReportPlaces) -> DomainReport:
     """Return the report of the domain."""
     describing = DescribeDomain(
         zone,
-        _NoPolicies(),
+        NoPolicies(),
         lambda _: succeed(("s1",)),
         clock_and_randomness_of(Clock()),
         is_validating=False,
@@ -117,14 +116,6 @@ def describe(zone: MemoryZone, offered: ReportPlaces) -> DomainReport:
     )
     report: DomainReport = run(describing.describe(DOMAIN, offered=offered))
     return report
-
-
-class _NoPolicies(FakeHosts):
-    """Fails every request: no zone here announces an MTA-STS policy."""
-
-    def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:
-        """Fail."""
-        raise AssertionError(domain)
 
 
 def publish(zone: MemoryZone, fix: ProvenFix) -> None:

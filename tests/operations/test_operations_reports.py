@@ -244,7 +244,6 @@ def test_a_flood_of_posts_ends_at_its_limit() -> None:
     assert house.get("/reports").json["total"] == kept + 1
     house.pass_time(60)
     assert post().status == 202
-    house.close()
 
 
 @pytest.mark.attack
@@ -262,7 +261,6 @@ def test_a_flood_from_many_networks_ends_at_the_limit_of_the_account() -> None:
         post(number)
     with pytest.raises(LimitExceeded):
         post(PER_ACCOUNT.per_minute)
-    house.close()
 
 
 def test_reports_for_agents(house: House) -> None:

@@ -361,7 +361,6 @@ def test_it_is_sent_once(house: House) -> None:
     assert fetch(house, **{"If-None-Match": '"another"'}).status == 200
     other = House(config_in_memory(web=WebOptions(public_url="https://mail.example.org")))
     assert fetch(other).headers["etag"] != tag
-    other.close()
 
 
 def test_a_304_ends_where_it_ends(house: House) -> None:

@@ -297,7 +297,6 @@ def test_advice_contains_the_addresses_of_the_caller() -> None:
     offered = factors(second)["DMARC"]["fix"]["record"]["value"]
     assert "rua=mailto:dmarc-" in offered
     assert own["dmarc"] not in offered
-    house.close()
 
 
 def test_the_example_domain_has_no_report_address() -> None:

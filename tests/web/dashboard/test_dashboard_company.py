@@ -370,7 +370,6 @@ def test_claims_of_groups(is_in_token: bool, claim: str, claims: dict[str, Any])
     house = company_house(company, allowed_groups=("mail-testers",), groups_claim=claim)
     (company.claims if is_in_token else company.user_info).update(claims)
     assert sign_in(Browser(house), company).status == 303
-    house.close()
 
 
 @rows(
@@ -388,7 +387,6 @@ def test_the_log_names_the_groups(claims: dict[str, Any], logged: str) -> None:
     with capturedLogs() as logs:
         assert sign_in(Browser(house), company).status == 403
     assert logged in "\n".join(map(formatEvent, logs))
-    house.close()
 
 
 OUTAGE, FAULT, DECLINED = "does not answer", "not set up correctly", "you declined"

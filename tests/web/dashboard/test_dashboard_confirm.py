@@ -253,7 +253,6 @@ def test_a_person_of_the_company_signs_in_again() -> None:
     assert back.headers["location"] == "/p/me/keys"
     browser.open("/keys")
     assert create_key(browser).status == 200
-    house.close()
 
 
 def test_a_person_without_any_way(house: House) -> None:

@@ -293,7 +293,6 @@ def test_cookies_under_https(web: dict[str, object], fields: tuple[str, ...]) ->
     assert browser.is_signed_in
     browser.cookies = {"mailcheck-session": browser.cookies["__Host-mailcheck-session"]}
     assert not browser.is_signed_in
-    house.close()
 
 
 def test_a_public_url_with_a_path() -> None:
@@ -306,4 +305,3 @@ def test_a_public_url_with_a_path() -> None:
     assert ours
     assert all(one.startswith("/mail/") for one in ours)
     assert browser.open("/keys").headers["location"].startswith("/mail/sign-in?")
-    house.close()

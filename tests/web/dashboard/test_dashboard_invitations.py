@@ -178,4 +178,3 @@ def test_the_invitation_survives_the_company(build: Build) -> None:
     assert NAMED in browser.page.text
     join(browser, link)
     assert members(house) == [("ann", Role.EDITOR)]
-    house.close()

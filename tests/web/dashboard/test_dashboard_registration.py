@@ -17,7 +17,7 @@ from mailcheck.operations.accounts.sign_in import (
     PER_NAME_AND_ADDRESS,
 )
 from mailcheck.workers.scheduling import DirectWorker
-from tests.house import House, config_in_memory, run
+from tests.house import EmptyHouse, House, config_in_memory, run
 from tests.table import rows
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
@@ -139,7 +139,6 @@ def test_nobody_signs_up_as_the_operator() -> None:
     Browser(house).sign_up("ann")
     (account,) = run(house.assembly.accounts.keep.accounts())
     assert (account.name, account.is_operator) == ("ann", False)
-    house.close()
 
 
 def test_nobody_signs_up_before_the_account_of_the_daemon() -> None:
@@ -150,18 +149,6 @@ def test_nobody_signs_up_before_the_account_of_the_daemon() -> None:
     assert "service is starting" in browser.page.text
     run(house.assembly.accounts.keep.add("developer"))
     assert browser.sign_up("ann").status == 200
-    house.close()
-
-
-class EmptyHouse(House):
-    """A house without accounts."""
-
-    def add_account(self, name: str, **limits: Any) -> Any:
-        """Add no account."""
-
-    def issue_key(self, account: Any, **limits: Any) -> str:
-        """Issue no key."""
-        return ""
 
 
 def test_rejected_registrations_do_not_count(build: Build) -> None:

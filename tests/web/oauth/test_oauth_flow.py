@@ -330,7 +330,6 @@ def test_only_registered_clients() -> None:
     assert "registration_endpoint" not in metadata
     assert metadata["client_id_metadata_document_supported"] is False
     assert Program(browser, add_client(house)[0].id).connect()
-    house.close()
 
 
 def test_limiting_the_clients_ends_others(program: Program) -> None:

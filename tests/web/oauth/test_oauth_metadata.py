@@ -79,7 +79,6 @@ def test_a_public_url_with_a_path() -> None:
     assert f'resource_metadata="{where}"' in reply.headers["www-authenticate"]
     assert house.open(f"{PROTECTED}/post/mcp").answer().json["resource"] == f"{ISSUER}/post/mcp"
     assert house.open(f"{SERVER}/post").answer().json["issuer"] == f"{ISSUER}/post"
-    house.close()
 
 
 def test_without_https_it_is_off() -> None:
