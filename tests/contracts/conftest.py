@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import pytest
-from pytest_twisted import async_yield_fixture
+from pytest_twisted import async_fixture, async_yield_fixture
 from twisted.internet.defer import Deferred
 
 from mailcheck.cluster.local import LocalCluster
@@ -49,6 +49,7 @@ from mailcheck.store.mails import MailsStore
 from mailcheck.store.messages import ExpiryStore
 from mailcheck.workers.scheduling import DirectWorker
 from mailcheck.workers.threads import ThreadWorker
+from tests.engines.deliveries import account, noted
 from tests.servers.redis import RedisServer, connected
 
 DEFAULT_QUOTA = Quota(max_messages=1_000, max_bytes=10_000_000)
@@ -172,9 +173,17 @@ async def engine(request: pytest.FixtureRequest) -> AsyncIterator[DatabaseEngine
 
 
 @pytest.fixture
-def stores(engine: DatabaseEngine) -> Stores:
+def empty(engine: DatabaseEngine) -> Stores:
     """The stores on each engine."""
     return stores_on(engine)
+
+
+@async_fixture
+async def stores(empty: Stores) -> Stores:
+    """The stores on each engine, with the accounts of Ann and Bob."""
+    for name in ("ann", "bob"):
+        await empty.accounts.add_account(account(name), noted())
+    return empty
 
 
 def stores_on(engine: DatabaseEngine) -> Stores:

@@ -26,38 +26,37 @@ def key(name: str, owner: str = "ann", **facts: object) -> ApiKey:
     return ApiKey(KeyId(name), AccountId(owner), name, "mck_ab12", **{**known, **facts})  # type: ignore[arg-type]
 
 
-async def test_accounts_come_back_whole(stores: Stores) -> None:
+async def test_accounts_come_back_whole(empty: Stores) -> None:
     """An account is found by its name, unchanged and with its quota."""
     ann = account("ann", is_operator=True, max_messages=5, max_bytes=0)
-    await stores.accounts.add_account(ann, noted())
-    assert await stores.accounts.find_account("ann") == ann
-    assert await stores.accounts.find_account("Ann") is None
-    assert await stores.accounts.find_account("bob") is None
+    await empty.accounts.add_account(ann, noted())
+    assert await empty.accounts.find_account("ann") == ann
+    assert await empty.accounts.find_account("Ann") is None
+    assert await empty.accounts.find_account("bob") is None
 
 
-async def test_names_are_unique(stores: Stores) -> None:
+async def test_names_are_unique(empty: Stores) -> None:
     """A second account of the same name is not added, nor does the operator's role move to it."""
     ann = account("ann", is_operator=True)
-    await stores.accounts.add_account(ann, noted())
+    await empty.accounts.add_account(ann, noted())
     other = replace(account("other", is_operator=True), name="ann")
     with pytest.raises(AccountNameTaken, match="ann"):
-        await stores.accounts.add_account(other, noted())
-    assert await stores.accounts.list_accounts() == [ann]
-    assert await stores.deliveries.find_inbox("dev-other") is None
+        await empty.accounts.add_account(other, noted())
+    assert await empty.accounts.list_accounts() == [ann]
+    assert await empty.deliveries.find_inbox("dev-other") is None
 
 
-async def test_accounts_are_listed_oldest_first(stores: Stores) -> None:
+async def test_accounts_are_listed_oldest_first(empty: Stores) -> None:
     """Accounts are listed in the order of their creation."""
-    assert await stores.accounts.list_accounts() == []
+    assert await empty.accounts.list_accounts() == []
     made = [account(name, created_at=at(-number)) for number, name in enumerate("abc")]
     for one in made:
-        await stores.accounts.add_account(one, noted())
-    assert await stores.accounts.list_accounts() == made[::-1]
+        await empty.accounts.add_account(one, noted())
+    assert await empty.accounts.list_accounts() == made[::-1]
 
 
 async def test_keys_come_back_whole(stores: Stores) -> None:
     """A key is found by the digest of its secret, unchanged, and by no other digest."""
-    await stores.accounts.add_account(account("ann"), noted())
     plain, limited = key("k1"), key("k2", per_minute=7, per_day=9, last_used_at=at(1))
     await stores.accounts.add_key(plain, b"1" * 32, noted())
     await stores.accounts.add_key(limited, b"2" * 32, noted())
@@ -78,7 +77,6 @@ async def test_keys_come_back_whole(stores: Stores) -> None:
 )
 async def test_the_rights_of_a_key_come_back_whole(stores: Stores, rights: Rights) -> None:
     """Scopes, tags, prefix and expiry are read as they were stored, by each way to find a key."""
-    await stores.accounts.add_account(account("ann"), noted())
     limited = key("k1", **columns_of_rights(rights), expires_at=at(9))
     await stores.accounts.add_key(limited, b"1" * 32, noted())
     assert await stores.accounts.find_key(b"1" * 32) == limited
@@ -90,8 +88,6 @@ async def test_the_rights_of_a_key_come_back_whole(stores: Stores, rights: Right
 
 async def test_keys_are_listed_by_account(stores: Stores) -> None:
     """The keys of an account are listed oldest first, without those of other accounts."""
-    for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name), noted())
     keys = [key(f"k{number}", created_at=at(-number)) for number in range(3)]
     for number, one in enumerate([*keys, key("other", "bob")]):
         await stores.accounts.add_key(one, bytes([number]) * 32, noted())
@@ -101,7 +97,6 @@ async def test_keys_are_listed_by_account(stores: Stores) -> None:
 
 async def test_which_keys_are_revoked(stores: Stores) -> None:
     """Of the given callers, those with revoked keys are returned, and no others."""
-    await stores.accounts.add_account(account("ann"), noted())
     for number in (1, 2, 3):
         await stores.accounts.add_key(key(f"k{number}"), bytes([number]) * 32, noted())
     for name in ("k1", "k3"):
@@ -112,7 +107,6 @@ async def test_which_keys_are_revoked(stores: Stores) -> None:
 
 async def test_which_keys_are_expired(stores: Stores) -> None:
     """An expired key is returned as an invalid one, from the moment of its expiry."""
-    await stores.accounts.add_account(account("ann"), noted())
     await stores.accounts.add_key(key("k1", expires_at=at(5)), b"1" * 32, noted())
     await stores.accounts.add_key(key("k2", expires_at=at(6)), b"2" * 32, noted())
     await stores.accounts.add_key(key("k3"), b"3" * 32, noted())
@@ -122,28 +116,28 @@ async def test_which_keys_are_expired(stores: Stores) -> None:
     assert await stores.accounts.ended_of([k1, k2, k3], at(7)) == [k1, k2]
 
 
-async def test_which_accounts_are_gone(stores: Stores) -> None:
+async def test_which_accounts_are_gone(empty: Stores) -> None:
     """All callers of a disabled or deleted account are returned, with and without a key."""
     for number, name in enumerate(("ann", "bob", "cat")):
-        await stores.accounts.add_account(account(name), noted())
-        await stores.accounts.add_key(key(f"k{number}", name), bytes([number]) * 32, noted())
-    await stores.accounts.disable(AccountId("bob"), noted(NOON))
-    assert await stores.removal.delete(AccountId("cat"), noted())
+        await empty.accounts.add_account(account(name), noted())
+        await empty.accounts.add_key(key(f"k{number}", name), bytes([number]) * 32, noted())
+    await empty.accounts.disable(AccountId("bob"), noted(NOON))
+    assert await empty.removal.delete(AccountId("cat"), noted())
     ann, *gone = [
         Access(AccountId(name), KeyId(one))
         for one, name in (("k0", "ann"), ("k1", "bob"), ("k2", "cat"), ("pages of cat", "cat"))
     ]
-    assert await stores.accounts.ended_of([ann, *gone], NOON) == gone
+    assert await empty.accounts.ended_of([ann, *gone], NOON) == gone
 
 
-async def test_which_sessions_have_ended(stores: Stores) -> None:
+async def test_which_sessions_have_ended(empty: Stores) -> None:
     """A session shows its person's account and projects, until it ends or the person is out."""
     for one in (account("ann"), account("bob"), replace(account("shop"), is_project=True)):
-        await stores.accounts.add_account(one, noted())
+        await empty.accounts.add_account(one, noted())
     for digest, name in ((b"a" * 32, "ann"), (b"b" * 32, "bob")):
-        await stores.sessions.open_session(digest, AccountId(name), at(10), noted(NOON, ""))
+        await empty.sessions.open_session(digest, AccountId(name), at(10), noted(NOON, ""))
         member = Member(AccountId(name), name, Role.READER, NOON)
-        await stores.projects.set_member(AccountId("shop"), member, noted())
+        await empty.projects.set_member(AccountId("shop"), member, noted())
     own, of_shop, of_bob, foreign, ended = (
         Access(AccountId(name), KeyId("pages"), digest)
         for name, digest in (
@@ -155,16 +149,15 @@ async def test_which_sessions_have_ended(stores: Stores) -> None:
         )
     )
     asked = [own, of_shop, of_bob, foreign, ended]
-    assert await stores.accounts.ended_of(asked, at(9)) == [foreign, ended]
-    await stores.projects.remove_member(AccountId("shop"), AccountId("ann"), noted())
-    await stores.sessions.end_session(b"b" * 32, noted())
-    assert await stores.accounts.ended_of([own, of_shop, of_bob], at(9)) == [of_shop, of_bob]
-    assert await stores.accounts.ended_of([own], at(10)) == [own]
+    assert await empty.accounts.ended_of(asked, at(9)) == [foreign, ended]
+    await empty.projects.remove_member(AccountId("shop"), AccountId("ann"), noted())
+    await empty.sessions.end_session(b"b" * 32, noted())
+    assert await empty.accounts.ended_of([own, of_shop, of_bob], at(9)) == [of_shop, of_bob]
+    assert await empty.accounts.ended_of([own], at(10)) == [own]
 
 
 async def test_which_passwords_have_ended(stores: Stores) -> None:
     """A password ends when it is changed, and an access token when it expires."""
-    await stores.accounts.add_account(account("ann"), noted())
     await stores.passwords.set_password(AccountId("ann"), "hash", noted(NOON))
     good, changed = (
         Access(AccountId("ann"), KeyId("password"), password_hash=one) for one in ("hash", "old")
@@ -176,7 +169,6 @@ async def test_which_passwords_have_ended(stores: Stores) -> None:
 
 async def test_key_use(stores: Stores) -> None:
     """The last use of a key is stored; uses of missing keys are ignored."""
-    await stores.accounts.add_account(account("ann"), noted())
     for number in (1, 2):
         await stores.accounts.add_key(key(f"k{number}"), bytes([number]) * 32, noted())
     await stores.accounts.note_key_use([(KeyId("k2"), at(3)), (KeyId("none"), at(4))])
@@ -187,7 +179,6 @@ async def test_key_use(stores: Stores) -> None:
 
 async def test_faults_of_keys(stores: Stores) -> None:
     """A valid key stores which of its mails fail, until that is reset; other keys do not."""
-    await stores.accounts.add_account(account("ann"), noted())
     for number in (1, 2):
         await stores.accounts.add_key(key(f"k{number}"), bytes([number]) * 32, noted())
     assert await stores.accounts.set_key_fault(KeyId("k1"), 7)
@@ -202,27 +193,26 @@ async def test_faults_of_keys(stores: Stores) -> None:
     assert not await stores.accounts.set_key_fault(KeyId("k1"), 1)
 
 
-async def test_what_names_in_the_configuration_mean(stores: Stores) -> None:
+async def test_what_names_in_the_configuration_mean(empty: Stores) -> None:
     """A name means the account that had it first; an empty one means the very first account."""
-    assert await stores.accounts.first_account() is None
+    assert await empty.accounts.first_account() is None
     for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name), noted())
-    assert await stores.accounts.bind("cat") is None
-    assert await stores.accounts.bind("bob") == account("bob")
-    await stores.accounts.rename(AccountId("bob"), "bill", noted())
-    await stores.accounts.add_account(replace(account("impostor"), name="bob"), noted())
-    assert await stores.accounts.bind("bob") == replace(account("bob"), name="bill")
-    assert await stores.accounts.first_account() == account("ann")
-    await stores.removal.delete(AccountId("ann"), noted())
-    await stores.removal.delete(AccountId("bob"), noted())
-    await stores.accounts.add_account(account("dan"), noted())
-    assert await stores.accounts.first_account() is None
-    assert await stores.accounts.bind("bob") == replace(account("impostor"), name="bob")
+        await empty.accounts.add_account(account(name), noted())
+    assert await empty.accounts.bind("cat") is None
+    assert await empty.accounts.bind("bob") == account("bob")
+    await empty.accounts.rename(AccountId("bob"), "bill", noted())
+    await empty.accounts.add_account(replace(account("impostor"), name="bob"), noted())
+    assert await empty.accounts.bind("bob") == replace(account("bob"), name="bill")
+    assert await empty.accounts.first_account() == account("ann")
+    await empty.removal.delete(AccountId("ann"), noted())
+    await empty.removal.delete(AccountId("bob"), noted())
+    await empty.accounts.add_account(account("dan"), noted())
+    assert await empty.accounts.first_account() is None
+    assert await empty.accounts.bind("bob") == replace(account("impostor"), name="bob")
 
 
 async def test_a_key_is_rotated(stores: Stores) -> None:
     """The older key expires at the given time or earlier, once, and the next one is valid."""
-    await stores.accounts.add_account(account("ann"), noted())
     for name, expires_at in (("k1", None), ("k2", at(3)), ("k3", at(-1))):
         one = key(name, expires_at=expires_at)
         await stores.accounts.add_key(one, name.encode(), noted())
@@ -241,33 +231,32 @@ async def test_a_key_is_rotated(stores: Stores) -> None:
     assert await stores.accounts.find_key(b"lost") is None
 
 
-async def test_who_made_keys(stores: Stores) -> None:
+async def test_who_made_keys(empty: Stores) -> None:
     """The makers of keys are known, also those who have left, were disabled or are gone."""
     for name in ("ann", "bob", "eve"):
-        await stores.accounts.add_account(account(name), noted())
+        await empty.accounts.add_account(account(name), noted())
     owner = Member(AccountId("ann"), "ann", Role.OWNER, NOON)
-    await stores.projects.add(account("shop", is_project=True), owner, 9, noted())
+    await empty.projects.add(account("shop", is_project=True), owner, 9, noted())
     shop = AccountId("shop")
     for name in ("ann", "bob", "gone"):
         made = key(name, "shop", made_by=AccountId(name))
-        await stores.accounts.add_key(made, name.encode(), noted())
-    await stores.accounts.add_key(key("old", "shop"), b"old", noted())
-    makers = await stores.accounts.makers_of(shop)
+        await empty.accounts.add_key(made, name.encode(), noted())
+    await empty.accounts.add_key(key("old", "shop"), b"old", noted())
+    makers = await empty.accounts.makers_of(shop)
     assert makers == {
         "ann": KeyMaker(AccountId("ann"), "ann", has_left=False),
         "bob": KeyMaker(AccountId("bob"), "bob", has_left=True),
         "gone": KeyMaker(AccountId("gone"), "", has_left=True),
     }
-    await stores.accounts.disable(AccountId("ann"), noted())
-    assert (await stores.accounts.makers_of(shop))[KeyId("ann")].has_left
-    counted = await stores.accounts.access_of(AccountId("ann"), NOON)
+    await empty.accounts.disable(AccountId("ann"), noted())
+    assert (await empty.accounts.makers_of(shop))[KeyId("ann")].has_left
+    counted = await empty.accounts.access_of(AccountId("ann"), NOON)
     assert counted == PersonalAccess(sessions=0, programs=0, keys=0, shared_keys=1)
 
 
 async def test_access_is_counted_and_ended(stores: Stores) -> None:
     """Sessions and programs of a person end, those of others and API keys stay."""
     for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name), noted())
         await stores.sessions.open_session(name.encode(), AccountId(name), at(60), noted())
         await stores.accounts.add_key(
             key(f"p-{name}", name, client_id="agent"),
@@ -291,7 +280,6 @@ async def test_access_is_counted_and_ended(stores: Stores) -> None:
 
 async def test_requests_by_day(stores: Stores) -> None:
     """Requests of the keys of an account add up by day; old days and unknown keys are dropped."""
-    await stores.accounts.add_account(account("ann"), noted())
     for name in ("k1", "k2"):
         await stores.accounts.add_key(key(name), name.encode(), noted())
     first, second, none = KeyId("k1"), KeyId("k2"), KeyId("none")

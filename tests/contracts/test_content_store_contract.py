@@ -2,7 +2,6 @@
 
 import pickle
 
-from pytest_twisted import async_fixture
 from twisted.internet.defer import gatherResults
 
 from mailcheck.core.content import AttachmentFacts, Candidate, CandidateKind, Extracted
@@ -10,7 +9,7 @@ from mailcheck.core.errors import MessageNotFound
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId
 from tests.contracts.conftest import Stores
-from tests.engines.deliveries import account, at, content, delivery, noted, recipient
+from tests.engines.deliveries import at, content, delivery, recipient
 
 WHOLE = content(
     "Grüße 🎉",
@@ -31,13 +30,6 @@ WHOLE = content(
     problems=("broken", "too deep"),
     snippet="Grüße 🎉",
 )
-
-
-@async_fixture
-async def stores(stores: Stores) -> Stores:
-    """Add an account."""
-    await stores.accounts.add_account(account("ann"), noted())
-    return stores
 
 
 async def test_content_comes_back_whole(stores: Stores) -> None:

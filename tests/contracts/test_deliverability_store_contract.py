@@ -2,7 +2,7 @@
 
 import pytest
 from msgspec.structs import replace
-from pytest_twisted import async_fixture, async_yield_fixture
+from pytest_twisted import async_fixture
 from twisted.internet.defer import DeferredList
 
 from mailcheck.core.content import HeaderSummary
@@ -52,14 +52,6 @@ FORGET_AT = Instant(NOON + 7 * DAY)
 EXPIRY = Instant(NOON + ADDRESS_LIFETIME)
 REPORT = StoredReport(95, '{"checks": {}}')
 TRANSCRIPT = ("S: 220 ready", "C: EHLO mx.example.com")
-
-
-@async_yield_fixture(autouse=True)
-async def accounts(stores: Stores) -> None:  # type: ignore[misc]
-    """Two accounts."""
-    for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name), noted())
-    yield
 
 
 async def add(stores: Stores, name: str, **facts: object) -> DeliverabilityTest:

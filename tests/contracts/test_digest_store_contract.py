@@ -5,7 +5,7 @@ from mailcheck.core.domains.watches import AlertId, Ended, Raised, WatchKind, pa
 from mailcheck.core.identifiers import AccountId
 from mailcheck.store.domains.watch_store import RunRecord
 from tests.contracts.conftest import Stores
-from tests.engines.deliveries import NOON, account, at, noted, watch
+from tests.engines.deliveries import NOON, at, watch
 
 ANN, BOB = AccountId("ann"), AccountId("bob")
 WEEKLY = DigestSettings(DigestInterval.WEEK, ("ops@example.com",), parse_quiet_time("22:00-06:00"))
@@ -13,8 +13,6 @@ WEEKLY = DigestSettings(DigestInterval.WEEK, ("ops@example.com",), parse_quiet_t
 
 async def test_settings(stores: Stores) -> None:
     """An account has the settings that it has chosen last, or none."""
-    for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name), noted())
     store = stores.digests
     assert await store.find(ANN) == DigestSettings()
     await store.save(ANN, WEEKLY, NOON, at(60))
@@ -26,7 +24,6 @@ async def test_settings(stores: Stores) -> None:
 
 async def test_a_digest_is_due_once(stores: Stores) -> None:
     """A digest is due at its time, later for those that it did not reach, and then anew."""
-    await stores.accounts.add_account(account("ann"), noted())
     store = stores.digests
     await store.save(ANN, WEEKLY, NOON, at(60))
     assert await store.due(at(59), 10) == []
@@ -44,7 +41,6 @@ async def test_a_digest_is_due_once(stores: Stores) -> None:
 
 async def test_alerts_of_a_period(stores: Stores) -> None:
     """Open alerts come first; of ended ones, only those that ended in the period."""
-    await stores.accounts.add_account(account("ann"), noted())
     one = await stores.watches.add(watch("one"))
     runs: list[tuple[int, list[tuple[AlertId, Raised | Ended]]]] = [
         (0, [(AlertId("a1"), Raised("SPF", "error", "Bad.", is_new=True))]),

@@ -25,8 +25,6 @@ EXPIRY = Instant(NOON + RETENTION)
 
 async def test_expiry(stores: Stores) -> None:
     """Expired messages are deleted with their bytes and subtracted from counters; others stay."""
-    for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name), noted())
     old = delivery(recipient("ann", "a"), recipient("bob", "b"))
     new = delivery(recipient("ann", "a"), received_at=at(1))
     for one in (old, new):
@@ -50,8 +48,6 @@ async def test_expiry(stores: Stores) -> None:
 
 async def test_a_shorter_retention(stores: Stores) -> None:
     """Mail that expires too late is found by its owner's retention, and expires earlier."""
-    await stores.accounts.add_account(account("ann"), noted())
-    await stores.accounts.add_account(account("bob"), noted())
     await stores.accounts.set_limits(AccountId("bob"), AccountLimits(retention_hours=48), noted())
     sent = delivery(recipient("ann"), recipient("bob"), expires_at=Instant(NOON + 100 * HOUR))
     await stores.deliveries.deliver(sent)
@@ -68,8 +64,6 @@ async def test_a_shorter_retention(stores: Stores) -> None:
 
 async def test_mail_that_expires_too_late_is_read_once(stores: Stores) -> None:
     """Each call goes on behind the last message of the call before, for both kinds of owners."""
-    await stores.accounts.add_account(account("ann"), noted())
-    await stores.accounts.add_account(account("bob"), noted())
     await stores.accounts.set_limits(AccountId("bob"), AccountLimits(retention_hours=48), noted())
     for _ in range(3):
         late = Instant(NOON + 100 * HOUR)
@@ -82,17 +76,16 @@ async def test_mail_that_expires_too_late_is_read_once(stores: Stores) -> None:
         assert (len(set(first + second)), end) == (3, None)
 
 
-async def test_expiry_makes_room(stores: Stores) -> None:
+async def test_expiry_makes_room(empty: Stores) -> None:
     """A full inbox has room again after its mail has expired."""
-    await stores.accounts.add_account(account("ann", max_messages=1), noted())
-    await stores.deliveries.deliver(delivery(recipient("ann")))
-    await stores.expiry.expire(EXPIRY, 10)
-    assert await stores.deliveries.deliver(delivery(recipient("ann"))) == (2,)
+    await empty.accounts.add_account(account("ann", max_messages=1), noted())
+    await empty.deliveries.deliver(delivery(recipient("ann")))
+    await empty.expiry.expire(EXPIRY, 10)
+    assert await empty.deliveries.deliver(delivery(recipient("ann"))) == (2,)
 
 
 async def test_expiry_in_pieces(stores: Stores) -> None:
     """A run deletes a maximum number of messages, those that expired first."""
-    await stores.accounts.add_account(account("ann"), noted())
     for number in range(5):
         await stores.deliveries.deliver(
             delivery(recipient("ann"), expires_at=Instant(EXPIRY - number))
@@ -105,7 +98,6 @@ async def test_expiry_in_pieces(stores: Stores) -> None:
 
 async def test_old_refusals(stores: Stores) -> None:
     """Refusals older than a given time are deleted; others stay."""
-    await stores.accounts.add_account(account("ann"), noted())
     for number in range(4):
         await stores.deliveries.note_refusal(refusal("ann", number))
     assert await stores.expiry.forget_refusals(at(2), 10) == 2
@@ -116,7 +108,6 @@ async def test_old_refusals(stores: Stores) -> None:
 
 async def test_space_is_given_back(stores: Stores) -> None:
     """Returning space is safe at any time and loses no data."""
-    await stores.accounts.add_account(account("ann"), noted())
     await stores.expiry.reclaim_space()
     sent = [delivery(recipient("ann"), raw=bytes(100_000)) for _ in range(10)]
     for one in sent:
@@ -132,8 +123,6 @@ async def test_a_deletion_can_be_undone(stores: Stores) -> None:
 
     Messages of other accounts, other deletions and mail that expired by itself are not restored.
     """
-    for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name), noted())
     both = delivery(recipient("ann", "a"), recipient("bob", "b"))
     other = delivery(recipient("ann", "c"))
     for one in (both, other):

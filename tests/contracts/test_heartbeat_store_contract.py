@@ -32,7 +32,7 @@ from mailcheck.store.domains.heartbeat_store import (
 from mailcheck.store.domains.watch_store import RunRecord
 from mailcheck.store.mail_delivery import MOST_WAITING
 from tests.contracts.conftest import Stores
-from tests.engines.deliveries import NOON, account, at, delivery, noted, recipient, watch
+from tests.engines.deliveries import NOON, at, delivery, recipient, watch
 
 ANN, BOB = AccountId("ann"), AccountId("bob")
 MINE = "this daemon"
@@ -53,9 +53,7 @@ def heartbeat(name: str, owner: str = "ann") -> Watch:
 
 
 async def prepared(stores: Stores, *names: str) -> None:
-    """Add two accounts, and heartbeats for one of them."""
-    for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name), noted())
+    """Add heartbeats for one account."""
     for name in names:
         await stores.heartbeats.add(heartbeat(name))
 

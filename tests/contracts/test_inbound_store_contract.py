@@ -2,7 +2,6 @@
 
 import pytest
 from msgspec.structs import replace
-from pytest_twisted import async_fixture
 
 from mailcheck.core.errors import InboundQueueFull, TooManyRoutes
 from mailcheck.core.identifiers import AccountId, MessageId
@@ -38,7 +37,6 @@ from mailcheck.store.inbound_store import (
 from tests.contracts.conftest import Stores
 from tests.engines.deliveries import (
     NOON,
-    account,
     at,
     delivery,
     inbound_delivery,
@@ -52,14 +50,6 @@ ANN, BOB = AccountId("ann"), AccountId("bob")
 MINE, OTHER = "this daemon", "another one"
 ALL = InboundFilter()
 HIDDEN_CLIENT = Session("198.51.100.9", "mx.customer.example", is_extended=True)
-
-
-@async_fixture
-async def stores(stores: Stores) -> Stores:
-    """Add two accounts."""
-    for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name), noted())
-    return stores
 
 
 async def added(stores: Stores, route: InboundRoute, *, each: bool = False) -> InboundRoute:

@@ -13,11 +13,9 @@ from tests.contracts.conftest import Stores
 from tests.engines.deliveries import (
     NOON,
     RETENTION,
-    account,
     content,
     delivery,
     mail,
-    noted,
     recipient,
     refusal,
 )
@@ -27,8 +25,7 @@ EXPIRY = Instant(NOON + RETENTION)
 
 
 async def receive(stores: Stores, *tags: str) -> list[Delivery]:
-    """Add an account, and deliver a mail for each tag."""
-    await stores.accounts.add_account(account("ann"), noted())
+    """Deliver a mail for each tag."""
     sent = [delivery(recipient("ann", tag)) for tag in tags]
     for one in sent:
         await stores.deliveries.deliver(one)

@@ -14,7 +14,7 @@ from mailcheck.core.rights import make_rights
 from mailcheck.store.messages import Prefetch
 from mailcheck.web.compatible.mailpit.search import read_search
 from tests.contracts.conftest import Stores
-from tests.engines.deliveries import NOON, account, at, content, delivery, mail, noted, recipient
+from tests.engines.deliveries import NOON, at, content, delivery, mail, recipient
 
 ANN = AccountId("ann")
 NOW = Instant(NOON + DAY // 2)
@@ -25,8 +25,6 @@ PAPER = AttachmentFacts("1", "paper.pdf", "application/pdf", 9, None)
 
 async def fill(stores: Stores) -> tuple[Delivery, Delivery, Delivery]:
     """Add a mail to two recipients, one with an attachment that was read, and one of bob's."""
-    for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name), noted())
     welcome = delivery(
         recipient("ann", "promo"),
         recipient("ann", "hidden"),

@@ -33,7 +33,7 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.messages import Delivery, MessageSummary
 from mailcheck.core.rights import TagLimit
 from tests.contracts.conftest import Stores
-from tests.engines.deliveries import NOON, account, at, content, delivery, mail, noted, recipient
+from tests.engines.deliveries import NOON, at, content, delivery, mail, recipient
 
 ANN = AccountId("ann")
 MAILS, FILTERS = 24, 150
@@ -175,8 +175,6 @@ async def test_memory_and_stores_agree(stores: Stores) -> None:
     """Each store lists, counts and deletes exactly the messages that match in memory."""
     seed = random.randrange(1 << 32)
     draw = random.Random(seed)
-    for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name), noted())
     contents = {}
     for number in range(MAILS):
         sent = draw_mail(draw)

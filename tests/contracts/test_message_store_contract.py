@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from msgspec import structs
-from pytest_twisted import async_fixture
 from twisted.internet.defer import gatherResults
 
 from mailcheck.checks.content.header import summarize_header
@@ -19,12 +18,10 @@ from tests.contracts.conftest import DEFAULT_QUOTA, Stores
 from tests.engines.deliveries import (
     NOON,
     RETENTION,
-    account,
     at,
     content,
     delivery,
     mail,
-    noted,
     recipient,
     refusal,
 )
@@ -51,14 +48,6 @@ async def listed(
     page = await stores.messages.page(owner, wanted, now, 10_000, 0)
     assert page.total == len(page.entries)
     return [summary.position for summary, _ in page.entries]
-
-
-@async_fixture
-async def stores(stores: Stores) -> Stores:
-    """Add two accounts."""
-    for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name), noted())
-    return stores
 
 
 async def test_oldest_matches(stores: Stores) -> None:

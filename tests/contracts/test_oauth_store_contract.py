@@ -66,7 +66,6 @@ def tokens(letter: str, seconds: float = 1) -> NewTokens:
 
 async def with_code(stores: Stores) -> None:
     """Add Ann, and a code of hers."""
-    await stores.accounts.add_account(account("ann"), noted())
     await stores.oauth.add_code(CODE, code(), NOON)
 
 
@@ -377,8 +376,6 @@ async def test_expired_tokens_are_deleted(stores: Stores) -> None:
 async def test_a_grant_lasts_as_long_as_the_right_to_give_it(stores: Stores) -> None:
     """A token of a project is granted while its grantor is an owner who is not disabled."""
     shop = replace(account("shop"), is_project=True)
-    for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name), noted())
     owners = [Member(AccountId(name), name, Role.OWNER, NOON) for name in ("ann", "bob")]
     await stores.projects.add(shop, owners[0], 5, noted())
     await stores.projects.set_member(shop.id, owners[1], noted())

@@ -22,9 +22,7 @@ def passkey(number: int = 1, owner: AccountId = ANN, count: int = 5) -> Passkey:
 
 @async_fixture
 async def stores(stores: Stores) -> Stores:
-    """Add Ann, with a password, and Bob."""
-    for one in (ANN, BOB):
-        await stores.accounts.add_account(account(one), noted())
+    """Add a password for Ann."""
     await stores.passwords.set_password(ANN, "hash", noted(NOON))
     return stores
 

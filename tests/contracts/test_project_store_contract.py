@@ -29,9 +29,7 @@ def member(name: str, role: Role, seconds: float = 0) -> Member:
 
 
 async def shop_of_ann(stores: Stores) -> Account:
-    """Add Ann, Bob and a project of Ann's."""
-    for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name), noted())
+    """Add a project of Ann's."""
     shop = account("shop", is_project=True)
     await stores.projects.add(shop, member("ann", Role.OWNER), 5, noted())
     return shop

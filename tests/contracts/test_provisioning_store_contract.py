@@ -31,132 +31,130 @@ def draft(name: str, external_id: str | None = None, is_active: bool | None = No
     return UserDraft(name, external_id, {}, is_active)
 
 
-async def add(stores: Stores, name: str, said: UserDraft | None = None) -> AccountId:
+async def add(empty: Stores, name: str, said: UserDraft | None = None) -> AccountId:
     """Add a person with an account of this name."""
     said = said or draft(name)
-    return await stores.provisioning.add_user(account(name), said, noted())
+    return await empty.provisioning.add_user(account(name), said, noted())
 
 
-async def shown(stores: Stores, name: str) -> ProvisionedUser:
+async def shown(empty: Stores, name: str) -> ProvisionedUser:
     """Return a person."""
-    found = await stores.provisioning.user(name)
+    found = await empty.provisioning.user(name)
     assert found is not None
     return found
 
 
-async def test_a_person_is_added(stores: Stores) -> None:
+async def test_a_person_is_added(empty: Stores) -> None:
     """A person is read as added, among all people, and an account of a project is none."""
-    assert await add(stores, "ann", ANN) == "ann"
-    await stores.accounts.add_account(account("shop", is_project=True), noted())
-    await stores.accounts.add_account(account("bob", created_at=at(1)), noted())
-    ann, bob = await stores.provisioning.users()
+    assert await add(empty, "ann", ANN) == "ann"
+    await empty.accounts.add_account(account("shop", is_project=True), noted())
+    await empty.accounts.add_account(account("bob", created_at=at(1)), noted())
+    ann, bob = await empty.provisioning.users()
     assert ann == ProvisionedUser(
         account("ann"), "Ann@Example.com", "x-ann", {"displayName": "Ann Ä"}, True, NOON, version=1
     )
     assert ann.draft == ANN
     assert (bob.user_name, bob.version, bob.is_created) == ("bob", 0, False)
-    assert await stores.provisioning.user("ann") == ann
-    assert await stores.provisioning.user("shop") is None
+    assert await empty.provisioning.user("ann") == ann
+    assert await empty.provisioning.user("shop") is None
 
 
-async def test_each_name_and_id_belongs_to_one_person(stores: Stores) -> None:
+async def test_each_name_and_id_belongs_to_one_person(empty: Stores) -> None:
     """A name that differs in case, and an external id, are refused for another person."""
-    await stores.accounts.add_account(account("bob"), noted())
-    await add(stores, "ann", ANN)
+    await empty.accounts.add_account(account("bob"), noted())
+    await add(empty, "ann", ANN)
     for name, said in (
         ("other", draft("ann@example.com")),
         ("other", draft("other", "x-ann")),
         ("other", draft("BOB")),
     ):
         with pytest.raises(AlreadyProvisioned):
-            await add(stores, name, said)
+            await add(empty, name, said)
     with pytest.raises(AccountNameTaken):
-        await stores.provisioning.add_user(account("b0b"), draft("b0b"), noted())
-    assert [one.account.id for one in await stores.provisioning.users()] == ["ann", "bob"]
+        await empty.provisioning.add_user(account("b0b"), draft("b0b"), noted())
+    assert [one.account.id for one in await empty.provisioning.users()] == ["ann", "bob"]
 
 
-async def test_a_change_is_refused_after_another(stores: Stores) -> None:
+async def test_a_change_is_refused_after_another(empty: Stores) -> None:
     """A change that was made from an older version changes nothing."""
-    await add(stores, "ann", ANN)
-    before = await shown(stores, "ann")
+    await add(empty, "ann", ANN)
+    before = await shown(empty, "ann")
     changed = replace(ANN, user_name="Ann2@example.com", profile={})
-    await stores.provisioning.change_user(before, changed, noted())
+    await empty.provisioning.change_user(before, changed, noted())
     with pytest.raises(ChangedMeanwhile):
-        await stores.provisioning.change_user(before, ANN, noted())
-    after = await shown(stores, "ann")
+        await empty.provisioning.change_user(before, ANN, noted())
+    after = await shown(empty, "ann")
     assert (after.draft, after.version) == (changed, 2)
     assert after.account.name == "Ann2@example.com"
 
 
-async def test_disabling_is_in_the_same_transaction(stores: Stores) -> None:
+async def test_disabling_is_in_the_same_transaction(empty: Stores) -> None:
     """A disabled person has lost the sessions and keys; the operator stays."""
-    await add(stores, "ann", ANN)
-    await stores.sessions.open_session(b"s", AccountId("ann"), at(60), noted())
+    await add(empty, "ann", ANN)
+    await empty.sessions.open_session(b"s", AccountId("ann"), at(60), noted())
     left = replace(ANN, is_active=False)
-    await stores.provisioning.change_user(await shown(stores, "ann"), left, noted())
-    assert (await shown(stores, "ann")).account.disabled_at == NOON
-    assert await stores.sessions.find_session(b"s", NOON) is None
-    await stores.accounts.make_operator(AccountId("ann"), noted())
-    await stores.provisioning.change_user(await shown(stores, "ann"), ANN, noted())
+    await empty.provisioning.change_user(await shown(empty, "ann"), left, noted())
+    assert (await shown(empty, "ann")).account.disabled_at == NOON
+    assert await empty.sessions.find_session(b"s", NOON) is None
+    await empty.accounts.make_operator(AccountId("ann"), noted())
+    await empty.provisioning.change_user(await shown(empty, "ann"), ANN, noted())
     with pytest.raises(AccountIsOperator):
-        await stores.provisioning.change_user(await shown(stores, "ann"), left, noted())
-    actions = [entry.action for entry in await stores.audit.newest(AuditFilter(), 0, 50)]
+        await empty.provisioning.change_user(await shown(empty, "ann"), left, noted())
+    actions = [entry.action for entry in await empty.audit.newest(AuditFilter(), 0, 50)]
     assert Action.ACCOUNT_DISABLED in actions
     assert Action.ACCOUNT_ENABLED in actions
 
 
-async def test_whoever_signed_in_keeps_the_account(stores: Stores) -> None:
+async def test_whoever_signed_in_keeps_the_account(empty: Stores) -> None:
     """A person who has signed in with the external id keeps the account and its name."""
     identity = LinkedIdentity("https://login.example", "s-1", AccountId("ann"), NOON, "x-ann")
-    await stores.identities.add_person(account("ann"), identity, noted())
-    assert await add(stores, "other", ANN) == "ann"
-    known = await shown(stores, "ann")
+    await empty.identities.add_person(account("ann"), identity, noted())
+    assert await add(empty, "other", ANN) == "ann"
+    known = await shown(empty, "ann")
     assert (known.user_name, known.account.name, known.is_created) == (
         "Ann@Example.com",
         "ann",
         False,
     )
-    managed = await stores.identities.find_managed("x-ann")
+    managed = await empty.identities.find_managed("x-ann")
     assert managed is not None
     assert (managed.account.id, managed.is_created) == ("ann", False)
-    assert await stores.identities.find_managed("x-bob") is None
+    assert await empty.identities.find_managed("x-bob") is None
 
 
-async def test_groups_give_roles(stores: Stores) -> None:
+async def test_groups_give_roles(empty: Stores) -> None:
     """The members of a mapped group have the role, as long as the group has them."""
-    await stores.accounts.add_account(account("shop", is_project=True), noted())
+    await empty.accounts.add_account(account("shop", is_project=True), noted())
     for name in ("ann", "bob", "eve"):
-        await add(stores, name)
-    await stores.projects.set_member(SHOP, Member(AccountId("eve"), "", Role.OWNER, NOON), noted())
+        await add(empty, name)
+    await empty.projects.set_member(SHOP, Member(AccountId("eve"), "", Role.OWNER, NOON), noted())
     everyone = tuple(AccountId(name) for name in ("ann", "bob", "eve"))
     said = GroupDraft("editors", "g", everyone)
-    await stores.provisioning.add_group("g1", said, EDITORS, noted())
+    await empty.provisioning.add_group("g1", said, EDITORS, noted())
     with pytest.raises(AlreadyProvisioned):
-        await stores.provisioning.add_group(
-            "g2", replace(said, display_name="EDITORS"), [], noted()
-        )
-    assert await roles(stores) == {"ann": "editor", "bob": "editor", "eve": "owner"}
-    [group] = await stores.provisioning.groups()
+        await empty.provisioning.add_group("g2", replace(said, display_name="EDITORS"), [], noted())
+    assert await roles(empty) == {"ann": "editor", "bob": "editor", "eve": "owner"}
+    [group] = await empty.provisioning.groups()
     assert group.draft == said
-    assert (await shown(stores, "ann")).groups == (Reference("g1", "editors"),)
+    assert (await shown(empty, "ann")).groups == (Reference("g1", "editors"),)
     fewer = replace(said, members=everyone[1:])
-    await stores.provisioning.change_group(group, fewer, EDITORS, noted())
+    await empty.provisioning.change_group(group, fewer, EDITORS, noted())
     with pytest.raises(ChangedMeanwhile):
-        await stores.provisioning.change_group(group, said, EDITORS, noted())
-    assert await roles(stores) == {"bob": "editor", "eve": "owner"}
+        await empty.provisioning.change_group(group, said, EDITORS, noted())
+    assert await roles(empty) == {"bob": "editor", "eve": "owner"}
     unknown = replace(fewer, members=(AccountId("shop"),))
-    current = await stores.provisioning.group("g1")
+    current = await empty.provisioning.group("g1")
     assert current is not None
     with pytest.raises(ProvisioningRefused):
-        await stores.provisioning.change_group(current, unknown, EDITORS, noted())
-    await stores.removal.delete(AccountId("bob"), noted())
-    assert await roles(stores) == {"eve": "owner"}
-    assert await stores.provisioning.delete_group("g1", EDITORS, noted())
-    assert not await stores.provisioning.delete_group("g1", EDITORS, noted())
-    assert await roles(stores) == {"eve": "owner"}
-    assert await stores.provisioning.group("g1") is None
+        await empty.provisioning.change_group(current, unknown, EDITORS, noted())
+    await empty.removal.delete(AccountId("bob"), noted())
+    assert await roles(empty) == {"eve": "owner"}
+    assert await empty.provisioning.delete_group("g1", EDITORS, noted())
+    assert not await empty.provisioning.delete_group("g1", EDITORS, noted())
+    assert await roles(empty) == {"eve": "owner"}
+    assert await empty.provisioning.group("g1") is None
 
 
-async def roles(stores: Stores) -> dict[str, str]:
+async def roles(empty: Stores) -> dict[str, str]:
     """Return the members of the project and their roles."""
-    return {one.name: one.role for one in await stores.projects.members(SHOP)}
+    return {one.name: one.role for one in await empty.projects.members(SHOP)}

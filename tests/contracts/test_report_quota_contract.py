@@ -2,7 +2,6 @@
 
 import pytest
 from msgspec.structs import replace
-from pytest_twisted import async_fixture
 
 from mailcheck.core.domains.receiver_reports import REPORTS_KEPT, ReportState
 from mailcheck.core.identifiers import AccountId
@@ -28,17 +27,8 @@ from tests.contracts.test_report_store_contract import (
     counts,
     posted,
 )
-from tests.engines.deliveries import account, noted
 
 pytestmark = pytest.mark.attack
-
-
-@async_fixture
-async def stores(stores: Stores) -> Stores:
-    """Add two accounts."""
-    for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name), noted())
-    return stores
 
 
 def claim(sender: str, rows: int, octets: int = 1_000, account_id: AccountId = ANN) -> Claim:

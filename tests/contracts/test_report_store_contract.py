@@ -6,7 +6,6 @@ import msgspec
 import pytest
 from msgspec import to_builtins
 from msgspec.structs import replace
-from pytest_twisted import async_fixture
 
 from mailcheck.checks.receiver_reports.limits import MAX_SUM
 from mailcheck.checks.receiver_reports.tls import TlsSessions
@@ -43,10 +42,8 @@ from tests.contracts.conftest import Stores
 from tests.engines.deliveries import (
     NOON,
     SESSION,
-    account,
     at,
     delivery,
-    noted,
     recipient,
     report_recipient,
 )
@@ -100,14 +97,6 @@ def counts(number: int, day: Instant = TODAY, amount: int = 2, **facts: object) 
         amount,
     )
     return replace(row, **facts)
-
-
-@async_fixture
-async def stores(stores: Stores) -> Stores:
-    """Add two accounts."""
-    for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name), noted())
-    return stores
 
 
 async def claimed(stores: Stores, lease: Lease = MINE, now: Instant = NOON) -> WaitingReport:

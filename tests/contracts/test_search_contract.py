@@ -8,7 +8,7 @@ from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.messages import Delivery
 from mailcheck.core.searches import parse_search
 from tests.contracts.conftest import Stores
-from tests.engines.deliveries import NOON, account, at, content, delivery, mail, noted, recipient
+from tests.engines.deliveries import NOON, account, at, content, delivery, mail, recipient
 
 PEOPLE = (
     Person("to", "first@team.example", "Erster Größer"),
@@ -51,8 +51,6 @@ async def fill(stores: Stores) -> None:
     """Add four mails for ann: one with all kinds of content, two plain ones, and one without
     derived content. Add one for bob that all searches would find.
     """
-    for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name), noted())
     full = await receive(stores, "SignUp", mail("Willkommen im Shop", "x" * 3_000, AUTHOR))
     signature = sign_text(fold_text(TEXT))
     derived = content(

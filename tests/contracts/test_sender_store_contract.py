@@ -7,7 +7,7 @@ from mailcheck.core.domains.receiver_reports import MAX_DECISIONS, SenderDecisio
 from mailcheck.core.errors import TooManyDecisions
 from mailcheck.core.identifiers import AccountId
 from tests.contracts.conftest import Stores
-from tests.engines.deliveries import NOON, account, noted
+from tests.engines.deliveries import NOON, noted
 
 ANN, BOB = AccountId("ann"), AccountId("bob")
 MINE, NOT_MINE = SenderDecision.MINE, SenderDecision.NOT_MINE
@@ -15,8 +15,6 @@ MINE, NOT_MINE = SenderDecision.MINE, SenderDecision.NOT_MINE
 
 async def test_a_decision_is_of_an_account_and_a_domain(stores: Stores) -> None:
     """A later decision replaces an earlier one, and others are not affected."""
-    for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name), noted())
     senders = stores.senders
     await senders.decide(ANN, "example.org", "sendgrid", NOT_MINE, NOON)
     await senders.decide(ANN, "example.org", "sendgrid", MINE, NOON)
@@ -33,8 +31,6 @@ async def test_a_decision_is_of_an_account_and_a_domain(stores: Stores) -> None:
 
 async def test_the_number_of_decisions_is_limited(stores: Stores) -> None:
     """At the maximum, a decision can be changed and taken back, but none can be added."""
-    for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name), noted())
     senders = stores.senders
     named = [f"s{number}.example" for number in range(MAX_DECISIONS)]
     await gatherResults([senders.decide(ANN, "example.org", one, NOT_MINE, NOON) for one in named])

@@ -22,7 +22,7 @@ from mailcheck.core.webhooks import MOST_WEBHOOKS, Webhook
 from mailcheck.engines.database import DatabaseEngine
 from mailcheck.store.domains.watch_store import History, RunRecord
 from tests.contracts.conftest import Stores
-from tests.engines.deliveries import NOON, account, at, copy_watch, noted, watch, webhook
+from tests.engines.deliveries import NOON, at, copy_watch, noted, watch, webhook
 
 ANN, BOB = AccountId("ann"), AccountId("bob")
 MINE, OTHER = "this daemon", "another one"
@@ -32,9 +32,7 @@ RAISED = Raised("SPF: record", "warning", "SPF is bad.", is_new=True)
 
 
 async def prepared(stores: Stores, *names: str) -> list[Watch]:
-    """Add two accounts, and watches for one of them."""
-    for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name), noted())
+    """Add watches for one account."""
     return [await stores.watches.add(watch(name)) for name in names]
 
 

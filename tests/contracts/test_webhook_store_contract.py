@@ -19,7 +19,7 @@ from mailcheck.core.webhooks import (
     told,
 )
 from tests.contracts.conftest import Stores
-from tests.engines.deliveries import NOON, account, at, delivery, noted, recipient, webhook
+from tests.engines.deliveries import NOON, at, delivery, noted, recipient, webhook
 
 ANN, BOB = AccountId("ann"), AccountId("bob")
 MINE, OTHER = "this daemon", "another one"
@@ -32,9 +32,7 @@ WANTED = MessageFilter(
 
 @async_fixture
 async def stores(stores: Stores) -> Stores:
-    """Add two accounts, and mails for one of them."""
-    for name in ("ann", "bob"):
-        await stores.accounts.add_account(account(name), noted())
+    """Add mails for one account."""
     for _ in range(3):
         await stores.deliveries.deliver(delivery(recipient("ann")))
     return stores
