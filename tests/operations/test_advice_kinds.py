@@ -7,7 +7,6 @@ from twisted.internet.task import Clock
 from mailcheck.checks.findings import RecordToPublish, Severity
 from mailcheck.checks.receiver_reports.aggregate import ReportedRow, Row, SpfCheck
 from mailcheck.checks.receiver_reports.overview import overview_of
-from mailcheck.core.domains.receiver_reports import NOWHERE
 from mailcheck.core.instants import BEGINNING
 from mailcheck.operations.reports.summarize_senders import SummarizeSenders
 from mailcheck.workers.scheduling import DirectWorker
@@ -15,7 +14,8 @@ from tests.fakes.clock_and_randomness import clock_and_randomness_of
 from tests.fakes.dkim_keys import RSA_2048
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import run
-from tests.operations.test_following_advice import DOMAIN, KEY, describe
+from tests.operations.described_domain import describe
+from tests.operations.test_following_advice import DOMAIN, KEY
 from tests.table import rows
 
 Zone = dict[str, dict[str, list[str]]]
@@ -221,7 +221,7 @@ CASES: dict[str, tuple[Zone, str, str, str, str | None]] = {
 
 def findings_of(zone: Zone) -> dict[str, tuple[Any, Any]]:
     """Return the findings of the domain by id, each with its verified fix or `None`."""
-    report = describe(MemoryZone({**BASE, **zone}), NOWHERE)
+    report = describe(MemoryZone({**BASE, **zone}))
     found = report.outcome.findings
     return {one.id: (one, report.proofs.get((one.id, one.meaning))) for one in found}
 

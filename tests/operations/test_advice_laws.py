@@ -12,8 +12,6 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
-from twisted.internet.defer import succeed
-from twisted.internet.task import Clock
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.identities import Identities, header_of, read_identities
@@ -21,16 +19,14 @@ from mailcheck.checks.dkim.mail import evaluate_keys
 from mailcheck.checks.dkim.verify import verify_signatures
 from mailcheck.checks.dmarc.mail import evaluate_dmarc_of_mail
 from mailcheck.checks.dns_answers import Answers
-from mailcheck.checks.proofs import Proofs, ProvenFix
+from mailcheck.checks.proofs import ProvenFix
 from mailcheck.checks.spf.mail import evaluate_spf_of_mail
 from mailcheck.core.deliverability_tests import ReceivedMail
-from mailcheck.operations.domains.describe_domain import DescribeDomain
-from tests.fakes.clock_and_randomness import clock_and_randomness_of
 from tests.fakes.fake_hosts import FakeHosts
 from tests.fakes.mail_signer import RSA
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
-from tests.house import run
+from tests.operations.described_domain import describe
 from tests.operations.scored_mails import HELO, MAIL, PERFECT, SENDER, received, score
 
 THOROUGH = 2_000
@@ -176,20 +172,6 @@ WORLDS = st.builds(
 )
 
 
-def describe(zone: MemoryZone) -> Proofs:
-    """Return the verified fixes of the domain report."""
-    describing = DescribeDomain(
-        zone,
-        FakeHosts(),
-        lambda _: succeed(("s1",)),
-        clock_and_randomness_of(Clock()),
-        is_validating=False,
-        allow_private=False,
-    )
-    proofs: Proofs = run(describing.describe(DOMAIN)).proofs
-    return proofs
-
-
 def find_passing(zone: MemoryZone, mail: ReceivedMail, clients: Iterable[str]) -> set[str]:
     """Return the clients whose mail passes SPF, and the checks that this mail passes."""
     identities = read_identities(header_of(mail.raw_message))
@@ -232,7 +214,7 @@ def test_no_advice_and_no_pair_costs_a_pass(world: World) -> None:
     """Each pass holds after each shown record, and after each pair of them."""
     mail = world.mail
     before = find_passing(world.build_zone(), mail, CLIENTS)
-    of_domain = describe(world.build_zone())
+    of_domain = describe(world.build_zone(), hosts=FakeHosts(), domain=DOMAIN).proofs
     report = score(world.build_zone(), mail)
     for proofs in (of_domain, report.proofs):
         shown = list({one.record: one for one in proofs.values() if not one.beside}.values())

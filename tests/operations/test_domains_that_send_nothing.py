@@ -2,31 +2,11 @@
 
 from itertools import product
 
-from twisted.internet.defer import succeed
-from twisted.internet.task import Clock
-
-from mailcheck.operations.domains.describe_domain import DescribeDomain, DomainReport
-from tests.fakes.clock_and_randomness import clock_and_randomness_of
-from tests.fakes.fake_hosts import NoPolicies
 from tests.fakes.memory_zone import MemoryZone
-from tests.house import run
+from tests.operations.described_domain import describe
 from tests.table import rows
 
 DOMAIN = "d.example"
-
-
-def describe(zone: MemoryZone) -> DomainReport:
-    """Return the domain report."""
-    describing = DescribeDomain(
-        zone,
-        NoPolicies(),
-        lambda _: succeed(()),
-        clock_and_randomness_of(Clock()),
-        is_validating=False,
-        allow_private=False,
-    )
-    report: DomainReport = run(describing.describe(DOMAIN))
-    return report
 
 
 @rows(

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from msgspec import Struct
 from twisted.internet.defer import Deferred, succeed
-from twisted.internet.task import Clock
 
 import mailcheck.checks
 from mailcheck.checks.bimi.evaluate import FileFetch
@@ -21,15 +20,14 @@ from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.checks.proofs import ProvenFix
 from mailcheck.checks.spf.mail import SpfOfMail, evaluate_spf_of_mail
 from mailcheck.core.domains.receiver_reports import ReportPlaces
-from mailcheck.operations.domains.describe_domain import DescribeDomain, DomainReport
+from mailcheck.operations.domains.describe_domain import DomainReport
 from tests.checks.test_dkim_repair import quote
-from tests.fakes.clock_and_randomness import clock_and_randomness_of
 from tests.fakes.dkim_keys import RSA_2048
 from tests.fakes.fake_hosts import FakeHosts
 from tests.fakes.marks import GOOD_LOGO, LOGO_URL
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
-from tests.house import run
+from tests.operations.described_domain import describe
 from tests.operations.scored_mails import HELO, MAIL, received, score, zone_with
 from tests.operations.test_following_advice import of_others, publish
 from tests.table import rows
@@ -249,21 +247,6 @@ def zone_of(case: Case) -> MemoryZone:
     return zone
 
 
-def describe(zone: MemoryZone) -> DomainReport:
-    """Return the domain report."""
-    clock = clock_and_randomness_of(Clock())
-    describing = DescribeDomain(
-        zone,
-        _Policies(),
-        lambda _: succeed(("s1",)),
-        clock,
-        is_validating=False,
-        allow_private=False,
-    )
-    report: DomainReport = run(describing.describe(DOMAIN, offered=OFFERED))
-    return report
-
-
 def passing(zone: MemoryZone, senders: Iterable[str]) -> set[str]:
     """Return the senders whose mail passes SPF."""
 
@@ -299,7 +282,7 @@ def test_advice_is_good_to_its_end(name: str) -> None:
     case, finding_id = CASES[name], name.partition(" ")[0]
     zone = zone_of(case)
     named = named_in(zone)
-    report = describe(zone)
+    report = describe(zone, OFFERED, _Policies())
     ids = [one.id for one in report.outcome.findings]
     assert finding_id in ids
     fixes = {known: fix for (known, _), fix in report.proofs.items()}
@@ -311,7 +294,7 @@ def test_advice_is_good_to_its_end(name: str) -> None:
             break
         before, could = report.outcome, passing(zone, case.senders)
         publish(zone, fix)
-        report = describe(zone)
+        report = describe(zone, OFFERED, _Policies())
         after = report.outcome
         assert (fix.finding.id, fix.finding.meaning) not in _told(after.findings)
         assert not worse(before.findings, after.findings, fix.finding)

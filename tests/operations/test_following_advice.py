@@ -2,20 +2,16 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from twisted.internet.defer import succeed
-from twisted.internet.task import Clock
 
 from mailcheck.checks.dmarc.policy_advice import STRICTER_POLICY_FINDINGS
 from mailcheck.checks.findings import RecordToPublish, Severity
 from mailcheck.checks.proofs import ProvenFix
 from mailcheck.core.domains.domain_names import is_within
 from mailcheck.core.domains.receiver_reports import NOWHERE, ReportPlaces
-from mailcheck.operations.domains.describe_domain import DescribeDomain, DomainReport
-from tests.fakes.clock_and_randomness import clock_and_randomness_of
+from mailcheck.operations.domains.describe_domain import DomainReport
 from tests.fakes.dkim_keys import RSA_2048
-from tests.fakes.fake_hosts import NoPolicies
 from tests.fakes.memory_zone import MemoryZone
-from tests.house import run
+from tests.operations.described_domain import describe
 
 DOMAIN = "d.example"
 KEY = f"v=DKIM1; k=rsa; p={RSA_2048}"
@@ -102,20 +98,6 @@ MX = st.sampled_from(
     ]
 )
 KEYS = st.sampled_from([[], [KEY], [KEY.replace("k=rsa", "k=rsa; t=y")], [KEY, f"{KEY} "]])
-
-
-def describe(zone: MemoryZone, offered: ReportPlaces) -> DomainReport:
-    """Return the report of the domain."""
-    describing = DescribeDomain(
-        zone,
-        NoPolicies(),
-        lambda _: succeed(("s1",)),
-        clock_and_randomness_of(Clock()),
-        is_validating=False,
-        allow_private=False,
-    )
-    report: DomainReport = run(describing.describe(DOMAIN, offered=offered))
-    return report
 
 
 def publish(zone: MemoryZone, fix: ProvenFix) -> None:
