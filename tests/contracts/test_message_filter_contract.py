@@ -201,15 +201,26 @@ async def test_memory_and_stores_agree(stores: Stores) -> None:
         found, possible = find_in_memory(wanted, known)
         rows, _ = await stores.messages.oldest_matches(ANN, wanted, NOON, 1_000)
         assert [row.summary for row in rows] == possible, case
-        page = await stores.messages.page(ANN, wanted, NOON, 1_000, 0)
-        assert [one for one, _ in page.entries] == found[::-1], case
-        assert page.total == len(found), case
+        for limit, offset in ((1_000, 0), (2, draw.randint(0, 4))):
+            page = await stores.messages.page(ANN, wanted, NOON, limit, offset)
+            listed = [one for one, _ in page.entries]
+            assert listed == found[::-1][offset : offset + limit], case
+            assert page.total == len(found), case
         certain, open_ones = await stores.mailboxes.matches(ANN, wanted, NOON)
         positions = certain | {one.position for one in open_ones}
         assert sorted(positions) == [one.position for one in possible], case
         partial += 0 < len(possible) < len(known)
     assert partial > FILTERS / 2
-    assert await stores.messages.delete_matches(ANN, wanted, NOON, 1_000) == len(found)
+    while known:
+        wanted = draw_filter(draw, known)
+        found, _ = find_in_memory(wanted, known)
+        deleted = await stores.messages.delete_matches(ANN, wanted, NOON, 1_000)
+        assert deleted == len(found), f"seed {seed}: {wanted}"
+        known = [
+            replace(one, mail=tuple(other for other in one.mail if other not in found))
+            for one in known
+            if one.message not in found
+        ]
 
 
 def find_in_memory(

@@ -85,23 +85,6 @@ async def test_pages(stores: Stores) -> None:
     assert {(page.total, page.last_position) for page in pages} == {(7, 7)}
 
 
-async def test_total_of_a_filter(stores: Stores) -> None:
-    """The total counts the matches of any filter."""
-    for number in range(6):
-        await receive(stores, "Ab", seconds=number)
-    await receive(stores, "c", seconds=6)
-    for wanted, total in [
-        (MessageFilter(tag="aB"), 6),
-        (MessageFilter(tag=""), 0),
-        (MessageFilter(tag="aB", after=Position(4)), 2),
-        (MessageFilter(since=at(4.5)), 2),
-        (MessageFilter(subject="WELCOME"), 7),
-        (MessageFilter(author="nobody"), 0),
-    ]:
-        page = await stores.messages.page(ANN, wanted, NOON, 1, 0)
-        assert page.total == total, wanted
-
-
 async def test_lists_by_from_and_subject(stores: Stores) -> None:
     """In a large inbox matches are found after any arrivals, deletions and expiry."""
     sent: dict[int, Delivery] = {}
@@ -277,25 +260,6 @@ async def test_deleting_many(stores: Stores) -> None:
     assert await listed(stores, owner=BOB) == [1]
     overview = await store.overview(ANN, NOON, 10)
     assert [(tag.tag, tag.message_count) for tag in overview.tags] == [("b", 3)]
-
-
-async def test_deleting_by_every_filter(stores: Stores) -> None:
-    """Bulk deletion accepts the same filters as a list."""
-    derived = await receive(stores, "x")
-    await stores.contents.save_content(derived.id, content("needle"))
-    for number in range(5):
-        await receive(stores, "y", seconds=number + 1)
-    store = stores.messages
-    assert (
-        await store.delete_matches(
-            ANN, MessageFilter(search=parse_search("needle", NOON)), NOON, 10
-        )
-        == 1
-    )
-    assert await store.delete_matches(ANN, MessageFilter(since=at(5)), NOON, 10) == 1
-    assert await store.delete_matches(ANN, MessageFilter(after=Position(4)), NOON, 10) == 1
-    assert await store.delete_matches(ANN, MessageFilter(subject="no"), NOON, 10) == 0
-    assert await store.delete_matches(ANN, ANY, NOON, 10) == 3
 
 
 async def test_a_tag_after_deletion(stores: Stores) -> None:

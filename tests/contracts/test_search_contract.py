@@ -164,15 +164,6 @@ async def test_search_results(stores: Stores) -> None:
     assert wrong == {}
 
 
-async def test_pages_of_a_search(stores: Stores) -> None:
-    """Pages form the list, each with the number of all; pages after the last one are empty."""
-    await fill(stores)
-    wanted = MessageFilter(search=parse_search("order", NOW), tag="b")
-    pages = [await stores.messages.page(account("ann").id, wanted, NOW, 1, n) for n in range(3)]
-    assert [[summary.position for summary, _ in page.entries] for page in pages] == [[4], [3], []]
-    assert {(page.total, page.last_position) for page in pages} == {(2, 4)}
-
-
 async def test_read_marks(stores: Stores) -> None:
     """A message that was opened is marked as read; that of another account is not."""
     await fill(stores)
