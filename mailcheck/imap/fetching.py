@@ -6,7 +6,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from mailcheck.checks.content.header import split_header
+from mailcheck.checks.content.header.fields import split_header
 from mailcheck.checks.content.mime_parts import Part, find_part, write_structure
 from mailcheck.core.accounts import Caller
 from mailcheck.core.cursors import Position

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from mailcheck.checks.content.header import summarize_header
+from mailcheck.checks.content.header.fields import summarize_header
 from mailcheck.core.content import HeaderSummary
 from mailcheck.core.errors import InboundQueueFull
 from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId

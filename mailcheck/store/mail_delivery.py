@@ -5,7 +5,7 @@ from functools import cache, partial
 
 from msgspec import Struct
 
-from mailcheck.checks.content.header import summarize_header
+from mailcheck.checks.content.header.fields import summarize_header
 from mailcheck.core.accounts import InboxState, Quota
 from mailcheck.core.addresses import fold_tag
 from mailcheck.core.content import HeaderSummary

@@ -9,7 +9,7 @@ import pytest
 
 from mailcheck.checks.content.bodies import find_attachment
 from mailcheck.checks.content.derive import derive_content
-from mailcheck.checks.content.header import summarize_header
+from mailcheck.checks.content.header.fields import summarize_header
 from mailcheck.checks.content.limits import (
     MAX_DEPTH,
     MAX_HEADER_BYTES,

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from mailcheck.checks.content.decoding import decode_words
 from mailcheck.checks.content.derive import derive_content
-from mailcheck.checks.content.header import parse_first_mailbox, summarize_header
+from mailcheck.checks.content.header.fields import summarize_header
+from mailcheck.checks.content.header.mailboxes import parse_first_mailbox
 from mailcheck.checks.content.limits import MAX_HEADER_BYTES, MAX_HEADER_FIELDS
 from mailcheck.core.content import HeaderSummary
 from tests.table import rows

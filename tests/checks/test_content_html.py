@@ -3,13 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.checks.content.html_tree import (
-    EndTag,
-    StartTag,
-    StyleSheet,
-    read_tree,
-    tokenize_html,
-)
+from mailcheck.checks.content.html_tokens import EndTag, StartTag, StyleSheet, tokenize_html
+from mailcheck.checks.content.html_tree import read_tree
 from mailcheck.checks.content.visible_text import render_visible_text
 from tests.table import rows
 

@@ -7,7 +7,7 @@ from typing import Any
 from mailcheck.checks.content.bodies import find_attachment
 from mailcheck.checks.content.calendar import read_invitation
 from mailcheck.checks.content.derive import derive_content
-from mailcheck.checks.content.header import summarize_header
+from mailcheck.checks.content.header.fields import summarize_header
 from mailcheck.checks.content.mime_parts import derive_structures
 from mailcheck.checks.quality.reading import read_mail
 from mailcheck.checks.quality.unsubscribe import judge_unsubscribe

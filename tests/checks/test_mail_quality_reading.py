@@ -6,7 +6,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.checks.content.header import parse_first_mailbox, parse_mailboxes
+from mailcheck.checks.content.header.mailboxes import parse_first_mailbox, parse_mailboxes
 from mailcheck.checks.quality.facts import MailFacts
 from mailcheck.checks.quality.header import read_date
 from mailcheck.checks.quality.reading import MAX_LINE, measure_lines, read_mail

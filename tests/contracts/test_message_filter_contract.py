@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mailcheck.checks.content.header import summarize_header
+from mailcheck.checks.content.header.fields import summarize_header
 from mailcheck.core import conditions
 from mailcheck.core.conditions import (
     ANY_FIELD,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from msgspec import structs
 from twisted.internet.defer import gatherResults
 
-from mailcheck.checks.content.header import summarize_header
+from mailcheck.checks.content.header.fields import summarize_header
 from mailcheck.core.accounts import InboxState
 from mailcheck.core.content import AttachmentFacts, Extracted
 from mailcheck.core.cursors import START, Position

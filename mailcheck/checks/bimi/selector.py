@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from mailcheck.checks.bimi.record import MAX_SHOWN, MAX_TEXT, VERSION
-from mailcheck.checks.content.header import split_header
+from mailcheck.checks.content.header.fields import split_header
 from mailcheck.checks.findings import Finding
 from mailcheck.checks.findings_table import make_finding
 from mailcheck.checks.tags.tag_lists import has_version, parse_tag_list

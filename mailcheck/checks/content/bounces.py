@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from mailcheck.checks.content.decoding import end_lines
-from mailcheck.checks.content.header import HeaderSection, parse_moment, split_header
+from mailcheck.checks.content.header.fields import HeaderSection, parse_moment, split_header
 from mailcheck.core.instants import Instant
 
 STATUS_TYPES = frozenset(("message/delivery-status", "message/global-delivery-status"))

@@ -10,7 +10,8 @@ from mailcheck.checks.content.bodies import (
 )
 from mailcheck.checks.content.code.codes import find_codes
 from mailcheck.checks.content.decoding import end_lines
-from mailcheck.checks.content.header import parse_mailboxes, unsubscribe_addresses
+from mailcheck.checks.content.header.fields import unsubscribe_addresses
+from mailcheck.checks.content.header.mailboxes import parse_mailboxes
 from mailcheck.checks.content.limits import (
     MAX_CODES,
     MAX_HEADER_BYTES,

@@ -69,3 +69,10 @@ MAX_SEARCHED = 65_536
 
 MAX_SNIPPET = 160
 """Maximum number of characters of text in lists, which fill a line of a wide screen."""
+
+REMEMBERED = 128
+"""Size of the caches. Programs that send many mails use one author; types and encodings of parts
+repeat as well."""
+
+MAX_REMEMBERED = 128
+"""Maximum length of a type or encoding whose parsed value is cached."""

@@ -17,12 +17,9 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from mailcheck.checks.content.decoding import decode_words
-from mailcheck.checks.content.header import (
-    HeaderField,
-    parse_addresses,
-    parse_value,
-    split_header,
-)
+from mailcheck.checks.content.header.fields import HeaderField, split_header
+from mailcheck.checks.content.header.mailboxes import parse_addresses
+from mailcheck.checks.content.header.parameters import parse_value
 from mailcheck.checks.content.limits import MAX_HEADER_BYTES, MAX_HEADER_FIELDS, MAX_PART_FIELDS
 from mailcheck.checks.content.structure import MAIL_TYPES, Entity, scan_structure
 from mailcheck.core.instants import Instant, instant_of

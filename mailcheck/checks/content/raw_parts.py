@@ -11,7 +11,7 @@ from mailcheck.checks.content.bodies import (
     list_attachments,
 )
 from mailcheck.checks.content.decoding import decode_transfer, end_lines
-from mailcheck.checks.content.header import split_header
+from mailcheck.checks.content.header.fields import split_header
 from mailcheck.checks.content.structure import Entity, scan_structure
 
 Fields = tuple[tuple[str, str], ...]

@@ -13,7 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mailcheck.checks.content.decoding import decode_header_bytes
-from mailcheck.checks.content.header import HeaderField, HeaderSection, parse_value, split_header
+from mailcheck.checks.content.header.fields import HeaderField, HeaderSection, split_header
+from mailcheck.checks.content.header.parameters import parse_value
 from mailcheck.checks.content.limits import (
     MAX_BOUNDARY,
     MAX_DEPTH,

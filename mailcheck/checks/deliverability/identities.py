@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from mailcheck.checks.content.header import split_header
+from mailcheck.checks.content.header.fields import split_header
 from mailcheck.checks.dkim.signature_headers import SignatureHeader, read_signatures
 from mailcheck.checks.quality import header
 

@@ -5,7 +5,7 @@ import re
 from msgspec import Struct
 
 from mailcheck.checks.bimi.selector import LogoSelector, read_logo_selector
-from mailcheck.checks.content.header import split_header
+from mailcheck.checks.content.header.fields import split_header
 from mailcheck.checks.deliverability.identities import Identities
 from mailcheck.checks.dkim.arc import ArcChain, read_chain
 from mailcheck.checks.dkim.dkim2 import Dkim2OfMail, read_dkim2

@@ -7,7 +7,7 @@ from ipaddress import IPv6Address, ip_address
 
 from msgspec import Struct
 
-from mailcheck.checks.content.header import HeaderField, parse_moment, split_header
+from mailcheck.checks.content.header.fields import HeaderField, parse_moment, split_header
 from mailcheck.core.addresses import MAX_PATH
 from mailcheck.core.instants import SECOND, Instant
 

@@ -6,7 +6,7 @@ Runs in a child process, because only this process loads the data about clients.
 from collections.abc import Mapping, Sequence
 
 from mailcheck.checks.content.derive import derive_content
-from mailcheck.checks.content.header import unsubscribe_addresses
+from mailcheck.checks.content.header.fields import unsubscribe_addresses
 from mailcheck.checks.content.html_tree import read_tree
 from mailcheck.checks.content.limits import MAX_HTML, MAX_LINKS
 from mailcheck.checks.content.links import Link, collect_links

@@ -12,7 +12,8 @@ from mailcheck.checks.content.decoding import (
     decode_words,
     flatten_controls,
 )
-from mailcheck.checks.content.header import HeaderField, parse_first_mailbox, parse_mailboxes
+from mailcheck.checks.content.header.fields import HeaderField
+from mailcheck.checks.content.header.mailboxes import parse_first_mailbox, parse_mailboxes
 from mailcheck.checks.findings import ChargedFinding
 from mailcheck.checks.mail_domains import is_local_name, registrable_domain
 from mailcheck.checks.quality.facts import (

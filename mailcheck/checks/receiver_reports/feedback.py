@@ -18,12 +18,8 @@ from msgspec.structs import replace
 
 from mailcheck.checks.content.bodies import choose_bodies, decode_entity, read_bodies
 from mailcheck.checks.content.decoding import end_lines
-from mailcheck.checks.content.header import (
-    HeaderField,
-    parse_mailboxes,
-    parse_moment,
-    split_header,
-)
+from mailcheck.checks.content.header.fields import HeaderField, parse_moment, split_header
+from mailcheck.checks.content.header.mailboxes import parse_mailboxes
 from mailcheck.checks.content.structure import Entity, Structure, scan_structure
 from mailcheck.checks.dkim.signature_headers import MalformedSignature, parse_tags
 from mailcheck.checks.mail_domains import read_mail_domain

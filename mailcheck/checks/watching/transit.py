@@ -4,7 +4,7 @@ import re
 
 from msgspec import Struct
 
-from mailcheck.checks.content.header import HeaderField, parse_moment, split_header
+from mailcheck.checks.content.header.fields import HeaderField, parse_moment, split_header
 from mailcheck.core.instants import SECOND, Instant
 
 MAX_HOPS = 50

@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from mailcheck.checks.content.bodies import choose_bodies, read_bodies
 from mailcheck.checks.content.decoding import end_lines
-from mailcheck.checks.content.header import HeaderField, parse_mailboxes
+from mailcheck.checks.content.header.fields import HeaderField
+from mailcheck.checks.content.header.mailboxes import parse_mailboxes
 from mailcheck.checks.content.structure import scan_structure
 from mailcheck.core.inbound import MailProgram, Place
 from mailcheck.core.instants import SECOND, Instant

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.python.failure import Failure
 
-from mailcheck.checks.content.header import summarize_header
+from mailcheck.checks.content.header.fields import summarize_header
 from mailcheck.core.addresses import fold_tag
 from mailcheck.core.cursors import START, Position
 from mailcheck.core.errors import ExpectedFailure, ShuttingDown

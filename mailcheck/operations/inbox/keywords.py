@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from msgspec import Struct
 
-from mailcheck.checks.content.header import split_header
+from mailcheck.checks.content.header.fields import split_header
 from mailcheck.core.accounts import Caller
 from mailcheck.core.conditions import WITH_KEYWORD, WITHOUT_KEYWORDS, Not, Term
 from mailcheck.core.errors import InvalidParameter

@@ -17,7 +17,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from mailcheck.checks.content.decoding import decode_transfer
-from mailcheck.checks.content.header import summarize_header
+from mailcheck.checks.content.header.fields import summarize_header
 from mailcheck.core.accounts import Caller, InboxState
 from mailcheck.core.addresses import join_subaddress, parse_mailbox
 from mailcheck.core.cursors import Position

@@ -8,7 +8,7 @@ from typing import Any
 from mailcheck.api.inbox.checks import FEATURE_PAGE
 from mailcheck.checks import mail_checks as checks
 from mailcheck.checks.content.bodies import Digests
-from mailcheck.checks.content.header import parse_moment
+from mailcheck.checks.content.header.fields import parse_moment
 from mailcheck.checks.content.raw_parts import Details, Fields
 from mailcheck.checks.deliverability.content_filter import FilterOutcome, FilterUnavailable
 from mailcheck.checks.link_checks import LinkCheck, LinkProblem

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from mailcheck.api.inbox.checks import FEATURE_PAGE
-from mailcheck.checks.content.header import summarize_header
+from mailcheck.checks.content.header.fields import summarize_header
 from mailcheck.checks.link_checks import Hop, LinkCheck, LinkVerdict
 from mailcheck.checks.mail_checks import Compatibility, MailChecks, MailLink, Support
 from mailcheck.checks.press_unsubscribe import PressVerdict

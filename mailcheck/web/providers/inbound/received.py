@@ -15,7 +15,8 @@ from mailcheck.checks.content.bodies import (
 )
 from mailcheck.checks.content.charsets import find_codec
 from mailcheck.checks.content.decoding import decode_transfer, end_lines
-from mailcheck.checks.content.header import HeaderField, parse_mailboxes
+from mailcheck.checks.content.header.fields import HeaderField
+from mailcheck.checks.content.header.mailboxes import parse_mailboxes
 from mailcheck.checks.content.limits import MAX_HEADER_BYTES
 from mailcheck.checks.content.structure import Entity, scan_structure
 from mailcheck.web.providers.inbound.quotes import Reply, read_reply

@@ -1,0 +1,1 @@
+"""The header of a mail: its fields, the mailboxes and the parameters in them."""
