@@ -42,17 +42,6 @@ def last_use(house: House) -> Instant | None:
     return last_used_at
 
 
-def test_the_first_account_is_the_operators(house: House) -> None:
-    """The first account reads postmaster's mail, until another one is given the role."""
-    accounts = house.assembly.accounts.keep
-    assert house.account.is_operator
-    house.clock.advance(1)
-    assert not run(accounts.add("second")).is_operator
-    house.clock.advance(1)
-    assert run(accounts.add("third", is_operator=True)).is_operator
-    assert [one.is_operator for one in run(accounts.accounts())] == [False, False, True]
-
-
 def test_names_of_accounts(house: House) -> None:
     """Names of accounts are unique and not empty. Surrounding spaces are stripped."""
     accounts = house.assembly.accounts.keep

@@ -17,7 +17,6 @@ from mailcheck.core.deliverability_tests import (
 from mailcheck.core.errors import (
     DeliverabilityTestNotFound,
     MessageNotFound,
-    NoMailYet,
     ShareNotFound,
     ShuttingDown,
     TooManyWaits,
@@ -29,13 +28,12 @@ from mailcheck.core.identifiers import (
     KeyId,
     MessageId,
     format_share_token,
-    format_test_share_token,
 )
-from mailcheck.core.instants import DAY, HOUR
+from mailcheck.core.instants import HOUR
 from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.blocked_worker import BlockedWorker
 from tests.fakes.analyst import REPORT
-from tests.house import HouseWithAnalyst, config_in_memory, mail, result_of, run
+from tests.house import HouseWithAnalyst, config_in_memory, result_of, run
 from tests.table import rows
 
 UNKNOWN = ["aaaaaaaaaaaaa", "", "x", "a" * 13 + "\n", "AAAAAAAAAAAAA", "\udcff" * 13, "'; --"]
@@ -121,17 +119,6 @@ def test_a_test_that_does_not_exist(owner: Owner, test_id: Any) -> None:
     assert owner.parked() == 0
 
 
-def test_the_mail_of_a_test(owner: Owner) -> None:
-    """The mail of a test is returned byte for byte. A test without one says so."""
-    test = owner.generate()
-    with pytest.raises(NoMailYet):
-        run(owner.operations.manage.mail(owner.me, test.id))
-    owner.receive(test, raw=b"\xff\x00 no mail at all")
-    received = run(owner.operations.manage.mail(owner.me, test.id))
-    assert received.raw_message == b"\xff\x00 no mail at all"
-    owner.analyst.report()
-
-
 def test_recheck(owner: Owner) -> None:
     """A recheck analyses the same mail again, once at a time. Meanwhile there is no report."""
     test = owner.completed()
@@ -147,35 +134,6 @@ def test_recheck(owner: Owner) -> None:
     assert len(owner.analyst.mails) == 2
     owner.analyst.report()
     assert owner.find(test).report == REPORT
-
-
-def test_recheck_without_a_mail(owner: Owner) -> None:
-    """A test without a mail cannot be rechecked, pending or expired."""
-    test = owner.generate()
-    for _ in range(2):
-        with pytest.raises(NoMailYet):
-            run(owner.operations.manage.recheck(owner.me, test.id))
-        owner.house.clock.advance(3600)
-    assert owner.find(test).test.state is State.EXPIRED
-
-
-def test_share_links(owner: Owner) -> None:
-    """A share link shows the current test to everybody until it is replaced."""
-    operations = owner.operations
-    test = owner.generate()
-    token = format_test_share_token(test.id, test.share_token)
-    assert run(operations.manage.open_shared(token)).test.state is State.PENDING
-    owner.receive(test)
-    owner.analyst.report()
-    assert run(operations.manage.open_shared(token)).report == REPORT
-    renewed = run(operations.manage.renew_share_link(owner.me, test.id)).test
-    with pytest.raises(ShareNotFound):
-        run(operations.manage.open_shared(token))
-    new = format_test_share_token(renewed.id, renewed.share_token)
-    assert run(operations.manage.open_shared(new)).report == REPORT
-    owner.house.clock.advance(7 * DAY / 1000)
-    with pytest.raises(ShareNotFound):
-        run(operations.manage.open_shared(new))
 
 
 def test_share_links_that_lead_nowhere(owner: Owner) -> None:
@@ -205,22 +163,6 @@ def message_of(owner: Owner) -> MessageId:
     return MessageId(message.summary.id)
 
 
-def test_scoring_a_message(owner: Owner) -> None:
-    """A message of the inbox is scored as it was received, and the test outlives it."""
-    message_id = message_of(owner)
-    owner.house.clock.advance(5)
-    test = run(owner.operations.manage.score_message(owner.me, message_id))
-    assert test.state is State.PROCESSING
-    assert test.created_at - test.received_at == 5_000
-    (received,) = owner.analyst.mails
-    assert (received.raw_message, received.transcript) == (mail(), ())
-    assert received.received_at == test.received_at
-    run(owner.house.assembly.inbox.delete.one(owner.me, message_id))
-    owner.analyst.report()
-    assert owner.find(test).report == REPORT
-    assert run(owner.operations.manage.mail(owner.me, test.id)).raw_message == mail()
-
-
 def test_scoring_a_message_of_another_account(owner: Owner) -> None:
     """Only messages of the account can be scored."""
     message_id = message_of(owner)
@@ -241,12 +183,6 @@ def test_waiting(owner: Owner) -> None:
     for one in waiting:
         assert result_of(one).report == REPORT
     assert owner.parked() == 0
-
-
-def test_waiting_for_a_finished_test(owner: Owner) -> None:
-    """A wait for a finished test is answered at once."""
-    test = owner.completed()
-    assert result_of(owner.wait(test)).report == REPORT
 
 
 def test_a_wait_that_times_out(owner: Owner) -> None:
