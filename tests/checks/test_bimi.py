@@ -37,6 +37,7 @@ from mailcheck.checks.findings_of_logos import ROWS
 from mailcheck.checks.hosts.caa import evaluate_caa
 from mailcheck.checks.hosts.mta_sts import FetchOutcome
 from mailcheck.core.instants import instant_of
+from tests.checks.verdicts import ids
 from tests.docs.blocks import ROOT as SOURCE
 from tests.docs.blocks import read_blocks
 from tests.fakes.marks import (
@@ -109,11 +110,6 @@ def setup(
         return evaluate_bimi(files, instant_of(NOW.timestamp()), record, policy, allowed)
 
     return settle(zone, evaluate)
-
-
-def ids(verdict: BimiVerdict) -> list[str]:
-    """Return the ids of the findings."""
-    return [one.id for one in verdict.findings]
 
 
 def drawing(inside: str = "", **options: str) -> partial[BimiVerdict]:

@@ -16,6 +16,7 @@ from mailcheck.checks.dkim.evaluate import (
 from mailcheck.checks.dkim.key_record import is_key_record, parse_key_record
 from mailcheck.checks.dns_answers import Answers, DnsStatus, Presence
 from mailcheck.checks.findings import Severity
+from tests.checks.verdicts import ids
 from tests.fakes.dkim_keys import (
     EC_P256,
     ED25519,
@@ -147,11 +148,6 @@ def judge(
         zone.publish(f"{selector}._domainkey.d.example", "CNAME", target)
     selectors = choose_selectors(known, ())
     return settle(zone, lambda answers: evaluate_dkim("d.example", selectors, answers))
-
-
-def ids(verdict: DkimVerdict) -> list[str]:
-    """Return the ids of the findings."""
-    return [finding.id for finding in verdict.findings]
 
 
 def test_a_key_is_found_under_a_usual_selector() -> None:

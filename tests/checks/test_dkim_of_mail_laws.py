@@ -111,25 +111,6 @@ def test_no_altered_signature_passes(signer: MailSigner, data: st.DataObject) ->
     assert not verify_all_signatures(signed[:place] + bytes([letter]) + signed[place + 1 :]).passing
 
 
-FIELD = st.tuples(
-    st.from_regex(r"(Received|X-[A-Za-z-]{1,20}|List-Id|Subject|To|Date)", fullmatch=True),
-    st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=40),
-)
-
-
-@given(
-    st.sampled_from([RSA, ED25519]),
-    st.sampled_from(["simple/simple", "relaxed/relaxed"]),
-    st.lists(FIELD, max_size=5),
-)
-def test_fields_added_on_top_keep_a_signature_valid(
-    signer: MailSigner, form: str, fields: list[tuple[str, str]]
-) -> None:
-    """Fields that servers add on top do not break a signature."""
-    added = "".join(f"{name}: {text}\r\n" for name, text in fields).encode()
-    assert verify_only_signature(added + signer.sign(MAIL, form)).result is AuthResult.PASS
-
-
 @given(
     st.lists(
         st.sampled_from([b"a", b" ", b"\t", b"\r\n", b".", b"\xc3\xa4", b"=\r\n"]), max_size=40

@@ -6,6 +6,7 @@ from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
 from mailcheck.checks.dmarc.record import Policy, names_to_walk, walk_tree
 from mailcheck.checks.dns_answers import DnsStatus, Presence
 from mailcheck.checks.findings import Finding, Severity
+from tests.checks.verdicts import ids
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 from tests.table import rows
@@ -27,11 +28,6 @@ def judge(
         failing=failing,
     )
     return settle(zone, lambda answers: evaluate_dmarc(domain, answers))
-
-
-def ids(verdict: DmarcVerdict) -> list[str]:
-    """Return the ids of the findings."""
-    return [finding.id for finding in verdict.findings]
 
 
 @rows(

@@ -5,6 +5,7 @@ from ipaddress import ip_address
 from mailcheck.checks.dns_answers import DnsStatus, Presence
 from mailcheck.checks.findings import RecordToPublish, Severity
 from mailcheck.checks.hosts.helo import HeloForm, HeloVerdict, evaluate_helo
+from tests.checks.verdicts import ids
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 from tests.table import rows
@@ -28,11 +29,6 @@ def judge(
     zone = MemoryZone(HOSTS, failing=failing)
     client_ip = None if client is None else ip_address(client)
     return settle(zone, lambda answers: evaluate_helo(helo_name, client_ip, answers))
-
-
-def ids(verdict: HeloVerdict) -> list[str]:
-    """Return the ids of the findings."""
-    return [finding.id for finding in verdict.findings]
 
 
 @rows(

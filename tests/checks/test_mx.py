@@ -3,6 +3,7 @@
 from mailcheck.checks.dns_answers import DnsStatus, Presence
 from mailcheck.checks.findings import Severity
 from mailcheck.checks.hosts.mx import MAX_HOSTS, HostProblem, MxVerdict, evaluate_mx
+from tests.checks.verdicts import ids
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 from tests.table import rows
@@ -17,11 +18,6 @@ GOOD = {
 def judge(zone: MemoryZone, domain: str, *, allow_private: bool = False) -> MxVerdict:
     """Evaluate a domain in a zone."""
     return settle(zone, lambda answers: evaluate_mx(domain, answers, allow_private=allow_private))
-
-
-def ids(verdict: MxVerdict) -> list[str]:
-    """Return the ids of the findings."""
-    return [finding.id for finding in verdict.findings]
 
 
 def test_hosts_come_best_first_with_their_addresses() -> None:

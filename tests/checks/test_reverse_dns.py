@@ -9,6 +9,7 @@ from mailcheck.checks.hosts.reverse_dns import (
     evaluate_reverse_dns,
     is_generic_name,
 )
+from tests.checks.verdicts import ids
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 from tests.table import rows
@@ -23,11 +24,6 @@ def judge(
     """Evaluate an address in a zone."""
     parsed = ip_address(address)
     return settle(zone, lambda answers: evaluate_reverse_dns(parsed, answers, host_name=host_name))
-
-
-def ids(verdict: ReverseDnsVerdict) -> list[str]:
-    """Return the ids of the findings."""
-    return [finding.id for finding in verdict.findings]
 
 
 def test_a_name_that_leads_back_is_confirmed() -> None:

@@ -7,6 +7,7 @@ from mailcheck.checks.dns_answers import Answers, DnsStatus, Presence
 from mailcheck.checks.findings import Severity
 from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.tree import MAX_FOLLOWED, SpfVerdict
+from tests.checks.verdicts import ids
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 from tests.table import rows
@@ -32,11 +33,6 @@ def judge(*texts: str, failing: dict[str | tuple[str, str], DnsStatus] | None = 
     zone = MemoryZone(HOSTS, failing=failing)
     zone.publish("d.example", "TXT", *texts)
     return settle(zone, lambda answers: evaluate_spf("d.example", answers))
-
-
-def ids(verdict: SpfVerdict) -> list[str]:
-    """Return the ids of the findings."""
-    return [finding.id for finding in verdict.findings]
 
 
 @rows(

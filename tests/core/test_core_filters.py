@@ -7,23 +7,13 @@ from mailcheck.core.conditions import WITH_TEXT, Term
 from mailcheck.core.content import HeaderSummary
 from mailcheck.core.cursors import Position
 from mailcheck.core.filters import MessageFilter
-from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
+from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
-from mailcheck.core.messages import MessageSummary
+from tests.engines.deliveries import delivery, recipient
 from tests.table import rows
 
-MESSAGE = MessageSummary(
-    id=MessageId("m"),
-    account_id=AccountId("a"),
-    delivery_id=DeliveryId("d"),
-    position=Position(7),
-    recipient="dev-abc+SignUp@Mailcheck.example",
-    tag="SignUp",
-    header=HeaderSummary("shop@example.com", "Der Große Shop", "Willkommen STRASSE"),
-    size=100,
-    received_at=Instant(10_000),
-    expires_at=Instant(20_000),
-    share_token="s",
+MESSAGE = delivery(recipient("abc", "SignUp"), received_at=Instant(10_000)).message(
+    0, Position(7), HeaderSummary("shop@example.com", "Der Große Shop", "Willkommen STRASSE")
 )
 
 

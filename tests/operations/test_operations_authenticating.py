@@ -17,9 +17,9 @@ from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.core.content import HeaderSummary, MessageContent
 from mailcheck.core.cursors import Position
 from mailcheck.core.errors import MessageNotFound
-from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
-from mailcheck.core.instants import SECOND, Instant
-from mailcheck.core.messages import MessageSummary, StoredMessage
+from mailcheck.core.identifiers import DeliveryId
+from mailcheck.core.instants import SECOND
+from mailcheck.core.messages import StoredMessage
 from mailcheck.operations.deliverability.authenticate_mail import (
     BRIEFLY,
     RECENT,
@@ -31,6 +31,7 @@ from mailcheck.operations.inbox.check_message import (
     AUTHENTICATED_OF_ACCOUNT,
     AuthenticateMessage,
 )
+from tests.engines.deliveries import delivery, recipient
 from tests.fakes.mail_signer import ED25519, RSA
 from tests.fakes.memory_zone import MemoryZone
 from tests.operations.scored_mails import MAIL, received, zone_with
@@ -81,24 +82,13 @@ class Desk:
     ) -> StoredMessage:
         """Store a message."""
         mail = received(raw_message=raw_message, **changes)
-        delivery = DeliveryId(f"delivery {number}")
-        self.mails.raw[delivery] = raw_message
+        name = DeliveryId(f"delivery {number}")
+        self.mails.raw[name] = raw_message
         header = raw_message.partition(b"\r\n\r\n")[0].decode("latin-1")
-        names = [line.partition(":")[0] for line in header.split("\r\n") if line[:1].strip()]
-        summary = MessageSummary(
-            id=MessageId("m"),
-            account_id=AccountId(account),
-            delivery_id=delivery,
-            position=Position(1),
-            recipient="dev-a@mailcheck.example",
-            tag="",
-            header=HeaderSummary("", "", ""),
-            size=len(raw_message),
-            received_at=mail.received_at,
-            expires_at=Instant(mail.received_at + 1),
-            share_token="",
-        )
-        header_list = tuple((name, "") for name in names)
+        fields = [line.partition(":")[0] for line in header.split("\r\n") if line[:1].strip()]
+        sent = delivery(recipient(account), raw=raw_message, received_at=mail.received_at)
+        summary = structs.replace(sent, id=name).message(0, Position(1), HeaderSummary("", "", ""))
+        header_list = tuple((field, "") for field in fields)
         content = MessageContent(header_list, "", "", (), (), None, (), (), ())
         return StoredMessage(summary, mail.envelope_sender, mail.session, content)
 

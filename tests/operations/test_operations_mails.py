@@ -14,13 +14,10 @@ from mailcheck.core.conditions import (
     Where,
     sent_to,
 )
-from mailcheck.core.errors import MessageNotFound
 from mailcheck.core.filters import ANY, MessageFilter
 from mailcheck.core.rights import make_rights
 from mailcheck.operations.inbox.mails import Mails
-from mailcheck.web.compatible.mailpit.search import read_search
 from tests.house import House, mail, run
-from tests.table import rows
 
 
 def caller_of(house: House, **rights: Any) -> Caller:
@@ -97,33 +94,6 @@ def copied(house: House) -> None:
     house.receive(house.address("first"), house.address("hidden"), raw=HEADERS)
 
 
-@rows(
-    ("cc:boss@", True),
-    ("to:boss@", False),
-    ("message-id:one@example", True),
-    ("addressed:boss@example.com", True),
-    ("addressed:shop@example.com", True),
-    ("addressed:+hidden", True),
-    ("addressed:nobody@", False),
-    ("bcc:+hidden", True),
-    ("bcc:boss@", False),
-    ("tag:Hidden", True),
-    ("tag:hid", False),
-    ("tag:other", False),
-    ("is:tagged", True),
-    ("smaller:1000", True),
-    ("smaller:10", False),
-)
-def test_terms_about_the_whole_mail(
-    copied: None, mails: Mails, caller: Caller, written: str, is_found: bool
-) -> None:
-    """Mailpit's terms look at header fields and all recipients; a minus finds the other mails."""
-    expected = ["Copies"] if is_found else []
-    assert found(mails, caller, read_search(written)) == expected
-    opposite = [] if is_found else ["Copies"]
-    assert found(mails, caller, read_search(f"-{written}")) == opposite
-
-
 def test_a_recipient_of_the_mail(copied: None, mails: Mails, caller: Caller) -> None:
     """The author is no recipient."""
     assert found(mails, caller, search(sent_to("+hidden"))) == ["Copies"]
@@ -152,12 +122,3 @@ def test_marking_and_deleting_whole_mails(house: House, mails: Mails, caller: Ca
     run(mails.delete(caller, search(Term(WITH_TEXT, "482913"), Term(WITH_SUBJECT, "Welcome"))))
     assert found(mails, caller) == ["Second"]
     assert len(house.get("/inbox/messages").json["messages"]) == 1
-
-
-def test_the_newest_mail(house: House, mails: Mails, caller: Caller) -> None:
-    """It is the newest that matches; without one it is not found."""
-    with pytest.raises(MessageNotFound):
-        run(mails.newest(caller))
-    house.receive()
-    house.receive(raw=mail("Second"))
-    assert run(mails.newest(caller)).message.summary.header.subject == "Second"

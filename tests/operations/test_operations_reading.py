@@ -32,7 +32,7 @@ from mailcheck.operations.inbox.contents import (
     RECENT_SIZE,
     TOO_SLOW,
 )
-from mailcheck.operations.inbox.messages import BATCH, OVERVIEW_TAGS, MessageList
+from mailcheck.operations.inbox.messages import BATCH, MessageList
 from mailcheck.workers.scheduling import DirectWorker
 from tests.engines.blocked_worker import BlockedWorker
 from tests.engines.deliveries import delivery
@@ -349,13 +349,6 @@ class TestLists:
             with pytest.raises(InvalidParameter):
                 run(room.assembly.inbox.delete.matching(owner, beyond))
         assert room.page(replace(beyond, after=Position(1))).messages == ()
-
-    def test_the_overview(self, room: ReadingRoom) -> None:
-        """An overview contains the newest tags up to a limit, and the number of all tags."""
-        addresses = [room.address(f"t{number}") for number in range(OVERVIEW_TAGS + 1)]
-        room.receive(*addresses)
-        overview = run(room.assembly.inbox.read.overview(room.account.id))
-        assert (len(overview.tags), overview.tag_total) == (OVERVIEW_TAGS, OVERVIEW_TAGS + 1)
 
 
 class TestDeleting:

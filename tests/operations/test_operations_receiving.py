@@ -14,7 +14,6 @@ from mailcheck.core.addresses import Mailbox, parse_mailbox
 from mailcheck.core.errors import (
     ExpectedFailure,
     InboxFull,
-    InvalidCredentials,
     OperatorMissing,
     OutOfSpace,
     RecipientUnknown,
@@ -371,16 +370,6 @@ class TestDelivery:
         recipient = accept(house, house.address())
         result_of(house.assembly.runtime.engine.close())
         house.assembly.receiver.record_refusal(STRANGER, "", (recipient,), "too large")
-
-    def test_a_key_as_password(self, house: House) -> None:
-        """An API key is the password of its account. Other passwords are rejected."""
-        receiver = house.assembly.receiver
-        assert (
-            result_of(receiver.authenticate("", house.key, "192.0.2.7")).account_id
-            == house.account.id
-        )
-        with pytest.raises(InvalidCredentials):
-            result_of(receiver.authenticate("", "mck_wrong", "192.0.2.7"))
 
 
 def _kind(failed: "Deferred[Any]") -> type[BaseException]:

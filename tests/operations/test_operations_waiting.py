@@ -188,6 +188,16 @@ def play(
     return waits, sent
 
 
+def leave(room: WaitingRoom, waits: "list[Deferred[Any]]") -> None:
+    """Stop the daemon, and check that its waits leave nothing behind."""
+    room.assembly.mail.feeds.close()
+    for waiting in waits:
+        waiting.addErrback(lambda _: None)
+    room.clock.advance(SAVE_DELAY)
+    assert room.is_idle()
+    room.close()
+
+
 class TestNothingIsMissed:
     """A mail that arrives at any moment reaches every wait for it."""
 
@@ -247,12 +257,7 @@ class TestNothingIsMissed:
             assert waiting.called == bool(expected)
             if expected:
                 assert found(waiting).summary.position == expected[0]
-        room.assembly.mail.feeds.close()
-        for _, _, waiting in waits:
-            waiting.addErrback(lambda _: None)
-        room.clock.advance(SAVE_DELAY)
-        assert room.is_idle()
-        room.close()
+        leave(room, [waiting for _, _, waiting in waits])
 
 
 @pytest.fixture
@@ -710,12 +715,7 @@ class TestSeveral:
             assert waiting.called == (len(matching) >= count)
             if waiting.called:
                 assert self.positions(waiting) == matching[:count]
-        room.assembly.mail.feeds.close()
-        for _, _, waiting in waits:
-            waiting.addErrback(lambda _: None)
-        room.clock.advance(SAVE_DELAY)
-        assert room.is_idle()
-        room.close()
+        leave(room, [waiting for _, _, waiting in waits])
 
 
 class TestNone:
