@@ -20,30 +20,28 @@ async def add(empty: Stores, name: str, **facts: object) -> None:
     await empty.accounts.add_account(account(name, **facts), noted())
 
 
-async def state(empty: Stores, name: str) -> InboxState:
+async def state(stores: Stores, name: str) -> InboxState:
     """Return the inbox of an existing account."""
-    inbox = await empty.deliveries.find_account_inbox(AccountId(name))
+    inbox = await stores.deliveries.find_account_inbox(AccountId(name))
     assert inbox is not None
     return inbox
 
 
-async def stored(empty: Stores, name: str) -> list[MessageSummary]:
+async def stored(stores: Stores, name: str) -> list[MessageSummary]:
     """Return all messages of an account, oldest first."""
-    found = await empty.messages.oldest_matches(AccountId(name), MessageFilter(), NOON, 10_000)
+    found = await stores.messages.oldest_matches(AccountId(name), MessageFilter(), NOON, 10_000)
     return [one.summary for one in found[0]]
 
 
-async def test_inbox_of_a_new_account(empty: Stores) -> None:
-    """A new account has an empty inbox, found by its name and by its account."""
-    await add(empty, "ann")
+async def test_inbox_of_a_new_account(stores: Stores) -> None:
+    """A new account has an stores inbox, found by its name and by its account."""
     expected = InboxState(ANN, "dev-ann", START, 0, 0, DEFAULT_QUOTA)
-    assert await empty.deliveries.find_inbox("dev-ann") == expected
-    assert await empty.deliveries.find_account_inbox(ANN) == expected
+    assert await stores.deliveries.find_inbox("dev-ann") == expected
+    assert await stores.deliveries.find_account_inbox(ANN) == expected
 
 
 async def test_a_missing_inbox(empty: Stores) -> None:
     """A missing inbox is not found, without an exception."""
-    await add(empty, "ann")
     assert await empty.deliveries.find_inbox("dev-bob") is None
     assert await empty.deliveries.find_inbox("ann") is None
     assert await empty.deliveries.find_account_inbox(BOB) is None
@@ -62,47 +60,41 @@ async def test_operator(empty: Stores) -> None:
     assert roles == {"ann": False, "bob": False, "cid": True}
 
 
-async def test_positions(empty: Stores) -> None:
+async def test_positions(stores: Stores) -> None:
     """Each message gets the next position of its inbox; inboxes count independently."""
-    await add(empty, "ann")
-    await add(empty, "bob")
-    store = empty.deliveries
+    store = stores.deliveries
     assert await store.deliver(delivery(recipient("ann"))) == (1,)
     assert await store.deliver(delivery(recipient("bob"), recipient("ann"))) == (1, 2)
     assert await store.deliver(delivery(recipient("ann", "a"), recipient("ann", "b"))) == (3, 4)
-    assert [message.position for message in await stored(empty, "ann")] == [1, 2, 3, 4]
-    assert (await state(empty, "ann")).last_position == 4
-    assert (await state(empty, "bob")).last_position == 1
+    assert [message.position for message in await stored(stores, "ann")] == [1, 2, 3, 4]
+    assert (await state(stores, "ann")).last_position == 4
+    assert (await state(stores, "bob")).last_position == 1
 
 
-async def test_positions_of_a_burst(empty: Stores) -> None:
+async def test_positions_of_a_burst(stores: Stores) -> None:
     """Mails submitted together get consecutive positions in the order of submission."""
-    await add(empty, "ann")
     mails = [delivery(recipient("ann", f"t{number}")) for number in range(300)]
-    positions = await gatherResults([empty.deliveries.deliver(one) for one in mails])
+    positions = await gatherResults([stores.deliveries.deliver(one) for one in mails])
     assert positions == [(number,) for number in range(1, 301)]
-    tags = [message.tag for message in await stored(empty, "ann")]
+    tags = [message.tag for message in await stored(stores, "ann")]
     assert tags == [f"t{number}" for number in range(300)]
 
 
-async def test_the_message_of_a_delivery(empty: Stores) -> None:
+async def test_the_message_of_a_delivery(stores: Stores) -> None:
     """The first message of a delivery in an inbox is found, and none in an inbox without it."""
-    await add(empty, "ann")
-    await add(empty, "bob")
     sent = delivery(recipient("bob"), recipient("ann", "a"), recipient("ann", "b"))
-    await empty.deliveries.deliver(sent)
-    find = empty.deliveries.find_message_of_delivery
+    await stores.deliveries.deliver(sent)
+    find = stores.deliveries.find_message_of_delivery
     assert await find(ANN, sent.id) == sent.message_ids[1]
     assert await find(AccountId("cid"), sent.id) is None
 
 
-async def test_what_is_stored(empty: Stores) -> None:
+async def test_what_is_stored(stores: Stores) -> None:
     """A message keeps its envelope, its session, its times and its header summary."""
-    await add(empty, "ann")
     mails = mail("Grüße", "Text", "Jörg <joerg@example.com>")
     sent = delivery(recipient("ann", "SignUp"), raw=mails, received_at=at(1), sender="")
-    await empty.deliveries.deliver(sent)
-    row = await empty.messages.find_message(ANN, sent.message_ids[0], at(1))
+    await stores.deliveries.deliver(sent)
+    row = await stores.messages.find_message(ANN, sent.message_ids[0], at(1))
     assert row is not None
     assert (row.envelope_sender, row.session) == ("", sent.session)
     summary = row.summary
@@ -118,13 +110,12 @@ async def test_what_is_stored(empty: Stores) -> None:
     assert summary.header.author_text == "Jörg <joerg@example.com>"
 
 
-async def test_a_connection_without_tls(empty: Stores) -> None:
+async def test_a_connection_without_tls(stores: Stores) -> None:
     """A session without TLS or without EHLO is stored as such."""
-    await add(empty, "ann")
     plain = Session("2001:db8::7", "", False)
     sent = delivery(recipient("ann"), session=plain)
-    await empty.deliveries.deliver(sent)
-    row = await empty.messages.find_message(ANN, sent.message_ids[0], NOON)
+    await stores.deliveries.deliver(sent)
+    row = await stores.messages.find_message(ANN, sent.message_ids[0], NOON)
     assert row is not None
     assert row.session == plain
 
@@ -134,32 +125,29 @@ async def test_a_connection_without_tls(empty: Stores) -> None:
     [b"", bytes(range(256)) * 10, b"\r\n.\r\n" * 100, b"\xff\xfe\x00", b"x" * 1_000_000],
     ids=["nothing", "every byte", "dots", "no text", "a megabyte"],
 )
-async def test_bytes_are_unchanged(empty: Stores, raw: bytes) -> None:
+async def test_bytes_are_unchanged(stores: Stores, raw: bytes) -> None:
     """Any bytes are returned unchanged, and count with their size."""
-    await add(empty, "ann")
     sent = delivery(recipient("ann"), raw=raw)
-    await empty.deliveries.deliver(sent)
-    assert await empty.contents.raw_message(sent.id) == raw
-    assert (await state(empty, "ann")).byte_count == len(raw)
+    await stores.deliveries.deliver(sent)
+    assert await stores.contents.raw_message(sent.id) == raw
+    assert (await state(stores, "ann")).byte_count == len(raw)
 
 
-async def test_sizes_count_for_each_message(empty: Stores) -> None:
+async def test_sizes_count_for_each_message(stores: Stores) -> None:
     """A mail for two recipients counts twice in their inbox, although it is stored once."""
-    await add(empty, "ann")
-    await empty.deliveries.deliver(
+    await stores.deliveries.deliver(
         delivery(recipient("ann", "a"), recipient("ann", "b"), raw=b"x" * 100)
     )
-    inbox = await state(empty, "ann")
+    inbox = await state(stores, "ann")
     assert (inbox.message_count, inbox.byte_count) == (2, 200)
 
 
-async def test_unknown_recipient(empty: Stores) -> None:
+async def test_unknown_recipient(stores: Stores) -> None:
     """A mail with a deleted recipient is not stored for the others either."""
-    await add(empty, "ann")
     with pytest.raises(RecipientUnknown):
-        await empty.deliveries.deliver(delivery(recipient("ann"), recipient("gone")))
-    assert await stored(empty, "ann") == []
-    assert await state(empty, "ann") == InboxState(ANN, "dev-ann", START, 0, 0, DEFAULT_QUOTA)
+        await stores.deliveries.deliver(delivery(recipient("ann"), recipient("gone")))
+    assert await stored(stores, "ann") == []
+    assert await state(stores, "ann") == InboxState(ANN, "dev-ann", START, 0, 0, DEFAULT_QUOTA)
 
 
 async def test_quota_of_messages(empty: Stores) -> None:
@@ -219,35 +207,32 @@ async def test_refused_mails_in_a_burst(empty: Stores) -> None:
     assert [message.position for message in await stored(empty, "bob")] == [1, 2, 3, 4, 5]
 
 
-async def test_an_unexpected_failure_affects_one_mail(empty: Stores) -> None:
+async def test_an_unexpected_failure_affects_one_mail(stores: Stores) -> None:
     """A mail that cannot be stored fails alone; all others of its burst are stored."""
-    await add(empty, "ann")
     mails = [delivery(recipient("ann", f"t{number}")) for number in range(20)]
     mails[7] = delivery(recipient("ann", "broken"), session=Session("\udcff", "", False))
     mails.append(mails[3])  # its ids already exist
     outcomes = await DeferredList(
-        [empty.deliveries.deliver(one) for one in mails], consumeErrors=True
+        [stores.deliveries.deliver(one) for one in mails], consumeErrors=True
     )
     assert [number for number, (ok, _) in enumerate(outcomes) if not ok] == [7, 20]
     positions = [result[0] for ok, result in outcomes if ok]
     assert positions == list(range(1, 20))
-    inbox = await state(empty, "ann")
+    inbox = await state(stores, "ann")
     assert (inbox.last_position, inbox.message_count) == (19, 19)
 
 
-async def test_many_recipients(empty: Stores) -> None:
+async def test_many_recipients(stores: Stores) -> None:
     """A burst of mails with a hundred recipients each is stored."""
-    await add(empty, "ann")
     everyone = [recipient("ann", f"t{number}") for number in range(100)]
     mails = [delivery(*everyone, raw=b"") for _ in range(9)]
-    positions = await gatherResults([empty.deliveries.deliver(one) for one in mails])
+    positions = await gatherResults([stores.deliveries.deliver(one) for one in mails])
     assert [position for some in positions for position in some] == list(range(1, 901))
 
 
-async def test_refusals(empty: Stores) -> None:
+async def test_refusals(stores: Stores) -> None:
     """Refusals are stored for the inbox; refusals of a deleted account are ignored."""
-    await add(empty, "ann")
-    await empty.deliveries.note_refusal(refusal("ann", 1))
-    await empty.deliveries.note_refusal(refusal("gone", 1))
-    assert await empty.messages.recent_refusals(ANN, NOON, 10) == [refusal("ann", 1)]
-    assert await empty.messages.recent_refusals(AccountId("gone"), NOON, 10) == []
+    await stores.deliveries.note_refusal(refusal("ann", 1))
+    await stores.deliveries.note_refusal(refusal("gone", 1))
+    assert await stores.messages.recent_refusals(ANN, NOON, 10) == [refusal("ann", 1)]
+    assert await stores.messages.recent_refusals(AccountId("gone"), NOON, 10) == []

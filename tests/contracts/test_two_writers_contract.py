@@ -386,9 +386,7 @@ async def test_a_last_place(processes: Processes) -> None:
     """The last place in an inbox is used once."""
     await processes.one.accounts.add_account(account("few", max_messages=1), noted())
     first, second = (delivery(recipient("few")) for _ in range(2))
-    outcomes = await processes.race(
-        lambda s: s.deliveries.deliver(first), lambda s: s.deliveries.deliver(second)
-    )
+    outcomes = await processes.race(delivering(first), delivering(second))
     assert outcomes[0] == (1,)
     assert isinstance(outcomes[1], InboxFull)
 
@@ -408,11 +406,9 @@ async def test_a_sweep_and_new_mail(processes: Processes) -> None:
     await fill(processes, 3)
     new = delivery(recipient("ann", "a"), received_at=EXPIRY)
     sweep: Call = lambda s: s.expiry.expire(EXPIRY, 100)  # noqa: E731
-    assert await processes.race(sweep, lambda s: s.deliveries.deliver(new)) == [3, (4,)]
+    assert await processes.race(sweep, delivering(new)) == [3, (4,)]
     later = delivery(recipient("ann", "a"), received_at=at(0))
-    outcomes = await processes.race(
-        lambda s: s.deliveries.deliver(later), lambda s: s.expiry.expire(EXPIRY, 100)
-    )
+    outcomes = await processes.race(delivering(later), sweep)
     # The expiry run did not see uncommitted mail; the next run does.
     assert outcomes[0] == (5,)
     assert await processes.one.expiry.expire(EXPIRY, 100) == 1 - outcomes[1]
@@ -492,19 +488,12 @@ async def test_a_mail_that_is_scored_as_it_is_deleted(processes: Processes) -> N
 async def test_content_of_a_mail_that_goes(processes: Processes) -> None:
     """Content of a mail that is deleted meanwhile is ignored."""
     (sent,) = await fill(processes, 1)
-    outcomes = await processes.race(
-        lambda s: s.messages.delete_message(ANN, sent.message_ids[0], NOON),
-        lambda s: s.contents.save_content(sent.id, content()),
-    )
-    assert outcomes == [True, None]
-    (sent,) = await fill(processes, 1)
+    delete: Call = lambda s: s.messages.delete_message(ANN, sent.message_ids[0], NOON)  # noqa: E731
     save: Call = lambda s: s.contents.save_content(sent.id, content())  # noqa: E731
+    assert await processes.race(delete, save) == [True, None]
+    (sent,) = await fill(processes, 1)
     assert await processes.race(save) == [None, None]
-    outcomes = await processes.race(
-        lambda s: s.contents.save_content(sent.id, content()),
-        lambda s: s.messages.delete_message(ANN, sent.message_ids[0], NOON),
-    )
-    assert outcomes == [None, True]
+    assert await processes.race(save, delete) == [None, True]
 
 
 async def test_content_by_rules_of_two_versions(processes: Processes) -> None:

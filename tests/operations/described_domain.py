@@ -1,7 +1,5 @@
 """The report of a domain, for tests of the advice in it."""
 
-from collections.abc import Sequence
-
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 
@@ -27,7 +25,7 @@ def describe(
     offered: ReportPlaces = NOWHERE,
     hosts: FakeHosts | None = None,
     domain: str = "d.example",
-    selectors: Sequence[str] = ("s1",),
+    selectors: tuple[str, ...] = ("s1",),
 ) -> DomainReport:
     """Return the report of a domain. ``selectors`` are those of observed signatures."""
     describing = DescribeDomain(
