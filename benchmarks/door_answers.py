@@ -216,7 +216,7 @@ def _credentials(key: str) -> Mapping[str, str]:
 def _record_facades(keep: Keep) -> None:
     doors = Doors(keep, _house(), "facade")
     for facade in (one for one in FACADES if one.base):
-        routes = ((one.method, facade.base + one.path) for one in facade.routes)
+        routes = sorted((one.method, facade.base + one.path) for one in facade.routes)
         _record_routes(doors, routes, _credentials)
         for method, path in (("PATCH", facade.routes[0].path), ("GET", "/no/such/path")):
             for name, headers in (("key", _credentials(doors.house.key)), ("no key", {})):
@@ -228,7 +228,7 @@ def _record_open_site(keep: Keep) -> None:
     site = OpenSite()
     doors = Doors(keep, site.house, "open", site, "127.0.0.1")
     for facade in (one for one in FACADES if not one.base):
-        for one in facade.routes:
+        for one in sorted(facade.routes, key=lambda route: (route.path, route.method)):
             for name, (kind, body) in {"plain": ("", b""), **BODIES}.items():
                 site.send()
                 listed = site.get("/api/v1/messages").json["messages"]
