@@ -1,7 +1,7 @@
 """Tests for the MX records of a domain."""
 
 from mailcheck.checks.dns_answers import DnsStatus, Presence
-from mailcheck.checks.findings import Severity
+from mailcheck.checks.findings import RecordToPublish, Severity
 from mailcheck.checks.hosts.mx import MAX_HOSTS, HostProblem, MxVerdict, evaluate_mx
 from tests.checks.verdicts import ids
 from tests.fakes.memory_zone import MemoryZone
@@ -40,41 +40,6 @@ def test_hosts_of_one_preference_come_by_name() -> None:
     assert [h.exchange for h in judge(zone, "e.example").hosts] == ["a.e.example", "b.e.example"]
 
 
-def test_a_null_mx_is_a_declaration_not_a_fault() -> None:
-    """``0 .`` declares that the domain receives no mail (RFC 7505); it is not a host."""
-    verdict = judge(MemoryZone({"null.example": {"MX": ["0 ."]}}), "null.example")
-    assert (verdict.is_null_mx, verdict.hosts, verdict.best) == (True, (), None)
-    assert ids(verdict) == ["mx.null"]
-    assert verdict.findings[0].severity is Severity.NOTE
-
-
-def test_a_null_mx_among_others_contradicts_them() -> None:
-    """A null MX beside another MX is an error, and the proposal keeps the other one."""
-    zone = MemoryZone(GOOD | {"both.example": {"MX": ["0 .", "10 mx1.good.example."]}})
-    verdict = judge(zone, "both.example")
-    assert not verdict.is_null_mx
-    assert ids(verdict) == ["mx.null-among-others"]
-    assert verdict.findings[0].proposed is not None
-    assert verdict.findings[0].proposed.value == "10 mx1.good.example."
-
-
-def test_without_mx_mail_goes_to_the_domain_itself() -> None:
-    """A domain with an address and no MX has an implicit MX (RFC 5321 5.1)."""
-    verdict = judge(MemoryZone({"web.example": {"A": ["8.8.8.8"]}}), "web.example")
-    assert verdict.is_implicit_mx
-    assert verdict.presence is Presence.ABSENT
-    assert ids(verdict) == ["mx.implicit"]
-    assert verdict.findings[0].proposed is not None
-    assert verdict.findings[0].proposed.value == "10 web.example."
-
-
-@rows(("empty.example", "mx.absent"), ("nowhere.example", "mx.no-such-domain"))
-def test_no_destination_at_all(domain: str, finding: str) -> None:
-    """A domain without MX and address differs from one that does not exist."""
-    verdict = judge(MemoryZone({"empty.example": {"TXT": ["hello"]}}), domain)
-    assert (verdict.presence, ids(verdict)) == (Presence.ABSENT, [finding])
-
-
 BROKEN_HOSTS = GOOD | {
     "dead.example": {"MX": ["10 gone.dead.example."]},
     "private.example": {"MX": ["10 in.private.example."]},
@@ -84,6 +49,10 @@ BROKEN_HOSTS = GOOD | {
     "literal.example": {"MX": ["10 192.0.2.7."]},
     "alias.example": {"MX": ["10 mail.alias.example."]},
     "mail.alias.example": {"CNAME": ["mx1.good.example."]},
+    "null.example": {"MX": ["0 ."]},
+    "both.example": {"MX": ["0 .", "10 mx1.good.example."]},
+    "web.example": {"A": ["8.8.8.8"]},
+    "empty.example": {"TXT": ["hello"]},
 }
 
 
@@ -104,15 +73,31 @@ def test_what_is_wrong_with_a_host_is_named(
     assert [(f.id, f.severity) for f in verdict.findings] == [(finding, severity)]
 
 
-def test_an_alias_is_replaced_by_its_target() -> None:
-    """The proposed record has the canonical name with the same preference."""
-    (finding,) = judge(MemoryZone(BROKEN_HOSTS), "alias.example").findings
-    assert finding.proposed is not None
-    assert (finding.proposed.name, finding.proposed.rdtype, finding.proposed.value) == (
-        "alias.example",
-        "MX",
-        "10 mx1.good.example.",
-    )
+FOUND, ABSENT = Presence.FOUND, Presence.ABSENT
+
+
+@rows(
+    # "0 ." declares that the domain receives no mail (RFC 7505), and contradicts other records.
+    ("null", FOUND, "mx.null", None),
+    ("both", FOUND, "mx.null-among-others", "10 mx1.good.example."),
+    # A domain with an address and no MX has an implicit MX (RFC 5321 5.1).
+    ("web", ABSENT, "mx.implicit", "10 web.example."),
+    ("empty", ABSENT, "mx.absent", "10 mail.empty.example."),
+    ("nowhere", ABSENT, "mx.no-such-domain", None),
+    ("alias", FOUND, "mx.alias", "10 mx1.good.example."),
+)
+def test_where_mail_goes_is_said_and_mended(
+    name: str, presence: Presence, finding_id: str, value: str | None
+) -> None:
+    """Each set-up has its finding, and the record to publish if one is clear."""
+    domain = f"{name}.example"
+    verdict = judge(MemoryZone(BROKEN_HOSTS), domain)
+    (finding,) = verdict.findings
+    assert (verdict.presence, finding.id) == (presence, finding_id)
+    assert finding.proposed == (value and RecordToPublish(domain, "MX", value))
+    assert verdict.is_implicit_mx is (finding_id == "mx.implicit")
+    assert verdict.is_null_mx is (finding_id == "mx.null") is (finding.severity is Severity.NOTE)
+    assert not (verdict.is_null_mx and verdict.hosts)
 
 
 def test_a_broken_host_beside_a_good_one_is_a_warning() -> None:
