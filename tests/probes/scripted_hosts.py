@@ -1,7 +1,7 @@
 r"""Hosts whose connections a test answers, on a clock that the test advances.
 
 hosts = ScriptedHosts()
-dialer = GuardedDialer(hosts, zone, is_own_address=no_own_address, allow_private=False)
+dialer = dialer_to(hosts, zone)
 ... dialer.dial("mx.example", 25, factory, seconds=5)
 hosts.dialled            # every (address, port) that a packet was sent to, in order
 hosts.accept().send(b"220 ready\r\n")
@@ -16,8 +16,10 @@ from twisted.internet.testing import MemoryReactorClock, StringTransport
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
+from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.core.network_addresses import IpAddress
-from mailcheck.probes.guarded_dialer import ProbeReactor
+from mailcheck.probes.guarded_dialer import GuardedDialer, ProbeReactor
+from tests.fakes.memory_zone import MemoryZone
 
 
 def no_own_address(_: IpAddress) -> bool:
@@ -98,3 +100,25 @@ class ScriptedHosts(MemoryReactorClock):
     def is_given_up(self, index: int) -> bool:
         """Return whether the client has abandoned a connection."""
         return bool(cast(Any, self.connectors[index]).stoppedConnecting)
+
+
+WEB = {
+    "web.example": {"A": ["8.8.8.8"]},
+    "other.example": {"A": ["8.8.4.4"]},
+    "inside.example": {"A": ["10.0.0.1"]},
+}
+
+
+class ScriptedWeb:
+    """Web servers that the test scripts, and the dialer of their clients."""
+
+    def __init__(self) -> None:
+        self.hosts = ScriptedHosts()
+        self.zone = MemoryZone(WEB, failing={"silent.example": DnsStatus.TIMEOUT})
+        self.dialer = dialer_to(self.hosts, self.zone)
+        self.results: list[Any] = []
+
+
+def dialer_to(hosts: ScriptedHosts, zone: MemoryZone) -> GuardedDialer:
+    """Return a dialer without own addresses, which dials public ones only."""
+    return GuardedDialer(hosts, zone, is_own_address=no_own_address, allow_private=False)

@@ -1,13 +1,11 @@
 """Fetching over the guarded dialer: requests, responses, and rejected targets."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.error import ConnectionLost
 
-from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.probes.fetching import (
     Fetched,
     FetchRequest,
@@ -15,35 +13,22 @@ from mailcheck.probes.fetching import (
     check_url,
     follow_redirect,
 )
-from mailcheck.probes.guarded_dialer import FetchFailed, FetchProblem, GuardedDialer
+from mailcheck.probes.guarded_dialer import FetchFailed, FetchProblem
 from mailcheck.probes.trust import TrustRoots
-from tests.fakes.memory_zone import MemoryZone
 from tests.probes.scripted_hosts import (
     AcceptedConnection,
-    ScriptedHosts,
+    ScriptedWeb,
     collect,
-    no_own_address,
 )
 from tests.table import rows
 
-ZONE = {
-    "web.example": {"A": ["8.8.8.8"]},
-    "other.example": {"A": ["8.8.4.4"]},
-    "inside.example": {"A": ["10.0.0.1"]},
-}
 
-
-class Fetching:
+class Fetching(ScriptedWeb):
     """A fetcher, and servers that the test scripts."""
 
     def __init__(self) -> None:
-        self.hosts = ScriptedHosts()
-        self.zone = MemoryZone(ZONE, failing={"silent.example": DnsStatus.TIMEOUT})
-        dialer = GuardedDialer(
-            self.hosts, self.zone, is_own_address=no_own_address, allow_private=False
-        )
-        self._fetcher = GuardedFetcher(self.hosts, dialer, TrustRoots(()))
-        self.results: list[Any] = []
+        super().__init__()
+        self._fetcher = GuardedFetcher(self.hosts, self.dialer, TrustRoots(()))
 
     def fetch(self, url: str = "http://web.example/file", redirects: int = 0) -> Deferred[Fetched]:
         """Begin to fetch at most 1,000 octets."""

@@ -6,42 +6,28 @@ from typing import Any
 import pytest
 from twisted.internet.error import ConnectionLost
 
-from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.link_checks import MAX_REDIRECTS, Hop, LinkAnswer, LinkProblem
 from mailcheck.checks.press_unsubscribe import MAX_PAGE, PressAnswer
 from mailcheck.cluster.local import LocalMemory
-from mailcheck.probes.guarded_dialer import GuardedDialer
 from mailcheck.probes.link_prober import AT_ONCE, SECONDS, GuardedLinkProber, write_ascii
 from mailcheck.probes.trust import TrustRoots
-from tests.fakes.memory_zone import MemoryZone
 from tests.probes.scripted_hosts import (
     AcceptedConnection,
-    ScriptedHosts,
+    ScriptedWeb,
     collect,
-    no_own_address,
 )
 from tests.table import rows
 
-ZONE = {
-    "web.example": {"A": ["8.8.8.8"]},
-    "other.example": {"A": ["8.8.4.4"]},
-    "inside.example": {"A": ["10.0.0.1"]},
-}
 URL = "http://web.example/a?b=1"
 
 
-class Looking:
+class Looking(ScriptedWeb):
     """A prober, and servers that the test scripts."""
 
     def __init__(self) -> None:
-        self.hosts = ScriptedHosts()
-        self.zone = MemoryZone(ZONE, failing={"silent.example": DnsStatus.TIMEOUT})
-        dialer = GuardedDialer(
-            self.hosts, self.zone, is_own_address=no_own_address, allow_private=False
-        )
+        super().__init__()
         memory = LocalMemory(self.hosts)
-        self.prober = GuardedLinkProber(self.hosts, dialer, TrustRoots(()), memory)
-        self.results: list[Any] = []
+        self.prober = GuardedLinkProber(self.hosts, self.dialer, TrustRoots(()), memory)
 
     def look(self, url: str = URL, method: str = "HEAD") -> None:
         """Begin to check a link."""

@@ -10,7 +10,6 @@ from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.cluster.local import LocalMemory, LocalRateCounters
 from mailcheck.core.instants import instant_of
 from mailcheck.ports.probes import OutboundPort
-from mailcheck.probes.guarded_dialer import GuardedDialer
 from mailcheck.probes.mail_host_prober import (
     MAX_PER_ADDRESS,
     MailHostProber,
@@ -19,7 +18,7 @@ from mailcheck.probes.mail_host_prober import (
 )
 from mailcheck.probes.trust import TrustRoots, find_trust_roots
 from tests.fakes.memory_zone import MemoryZone
-from tests.probes.scripted_hosts import ScriptedHosts, collect, no_own_address
+from tests.probes.scripted_hosts import ScriptedHosts, collect, dialer_to
 from tests.servers.certificates import Authority
 from tests.table import rows
 
@@ -41,9 +40,7 @@ class Probing:
     ) -> None:
         self.hosts = ScriptedHosts()
         self.zone = MemoryZone(ZONE, **zone)
-        self.dialer = GuardedDialer(
-            self.hosts, self.zone, is_own_address=no_own_address, allow_private=False
-        )
+        self.dialer = dialer_to(self.hosts, self.zone)
         self.outbound = OutboundPortCheck(self.dialer, self.hosts, 25, references)
         self.prober = MailHostProber(
             self.hosts,
