@@ -18,35 +18,32 @@ def entry(name: str, seconds: float = 0, owner: str = "ann") -> AuditEntry:
     return AuditEntry(name, at(seconds), AccountId(owner), owner, "bob", "192.0.2.7", action, "k1")
 
 
-async def test_entries_are_listed_newest_first(empty: Stores) -> None:
+async def test_entries_are_listed_newest_first(stores: Stores) -> None:
     """Entries of one account or of all come back whole, in pages, newest first."""
-    for name in ("ann", "eve"):
-        await empty.accounts.add_account(account(name), noted())
     for number in range(3):
-        await empty.audit.add(entry(f"e{number}", number))
-    await empty.audit.add(entry("e3", 3, "eve"))
+        await stores.audit.add(entry(f"e{number}", number))
+    await stores.audit.add(entry("e3", 3, "bob"))
     # The accounts have the positions 1 and 2.
     own = [replace(entry(f"e{n}", n), position=n + 3) for n in (2, 1, 0)]
-    assert await empty.audit.newest(AuditFilter(ANN), 0, 10) == own
-    assert [one.id for one in await empty.audit.newest(AuditFilter(), 0, 2)] == ["e3", "e2"]
-    assert [one.id for one in await empty.audit.newest(AuditFilter(), own[0].position, 2)] == [
+    assert await stores.audit.newest(AuditFilter(ANN), 0, 10) == own
+    assert [one.id for one in await stores.audit.newest(AuditFilter(), 0, 2)] == ["e3", "e2"]
+    assert [one.id for one in await stores.audit.newest(AuditFilter(), own[0].position, 2)] == [
         "e1",
         "e0",
     ]
-    assert await empty.audit.newest(AuditFilter(AccountId("gone")), 0, 10) == []
+    assert await stores.audit.newest(AuditFilter(AccountId("gone")), 0, 10) == []
 
 
-async def test_entries_keep_the_name_of_the_account(empty: Stores) -> None:
+async def test_entries_keep_the_name_of_the_account(stores: Stores) -> None:
     """An entry has the name that its account had then, also after the account is gone."""
-    await empty.accounts.add_account(account("ann"), noted())
-    await empty.audit.add(replace(entry("e1"), account_name=""))
-    await empty.accounts.rename(ANN, "Anna", noted())
-    await empty.audit.add(replace(entry("e2"), account_name=""))
-    assert await empty.removal.delete(ANN, noted())
-    await empty.audit.add(entry("e3"))
+    await stores.audit.add(replace(entry("e1"), account_name=""))
+    await stores.accounts.rename(ANN, "Anna", noted())
+    await stores.audit.add(replace(entry("e2"), account_name=""))
+    assert await stores.removal.delete(ANN, noted())
+    await stores.audit.add(entry("e3"))
     found = [
         one
-        for one in await empty.audit.newest(AuditFilter(), 0, 10)
+        for one in await stores.audit.newest(AuditFilter(), 0, 10)
         if one.id in ("e1", "e2", "e3")
     ]
     assert [one.account_id for one in found] == [None, None, None]
@@ -66,40 +63,36 @@ async def test_old_entries_are_deleted(empty: Stores) -> None:
     ] * 2
 
 
-async def test_too_many_entries_of_one_account(empty: Stores) -> None:
+async def test_too_many_entries_of_one_account(stores: Stores) -> None:
     """The oldest entries beyond a maximum are found and deleted, for each account alone."""
-    for name in ("ann", "eve"):
-        await empty.accounts.add_account(account(name), noted())
     for number in range(4):
-        await empty.audit.add(entry(f"e{number}", number))
-    await empty.audit.add(entry("e4", 4, "eve"))
-    await empty.audit.add(entry("e5", 5, "gone"))
-    await empty.audit.add(entry("e6", 6, "gone"))
-    assert await empty.audit.crowded(4) == []
-    assert sorted(await empty.audit.crowded(1), key=str) == [(ANN, 3), (None, 3)]
-    assert await empty.audit.forget_oldest(ANN, 3) == 3
-    assert await empty.audit.forget_oldest(None, 3) == 3
-    assert [one.id for one in await empty.audit.newest(AuditFilter(), 0, 10)] == ["e6", "e4", "e3"]
+        await stores.audit.add(entry(f"e{number}", number))
+    await stores.audit.add(entry("e4", 4, "bob"))
+    await stores.audit.add(entry("e5", 5, "gone"))
+    await stores.audit.add(entry("e6", 6, "gone"))
+    assert await stores.audit.crowded(4) == []
+    assert sorted(await stores.audit.crowded(1), key=str) == [(ANN, 3), (None, 3)]
+    assert await stores.audit.forget_oldest(ANN, 3) == 3
+    assert await stores.audit.forget_oldest(None, 3) == 3
+    assert [one.id for one in await stores.audit.newest(AuditFilter(), 0, 10)] == ["e6", "e4", "e3"]
 
 
-async def test_deletion_of_an_account(empty: Stores) -> None:
+async def test_deletion_of_an_account(stores: Stores) -> None:
     """An account is deleted with its mail; a mail to two accounts stays for the other."""
-    for name in ("ann", "bob"):
-        await empty.accounts.add_account(account(name), noted())
     shared, own = delivery(recipient("ann"), recipient("bob")), delivery(recipient("ann"))
     for one in (shared, own):
-        await empty.deliveries.deliver(one)
-    await empty.sessions.open_session(b"1" * 32, ANN, at(10), noted(NOON, "192.0.2.7"))
+        await stores.deliveries.deliver(one)
+    await stores.sessions.open_session(b"1" * 32, ANN, at(10), noted(NOON, "192.0.2.7"))
     size = len(shared.raw_message) + len(own.raw_message)
-    assert await empty.removal.holdings(ANN) == Holdings(2, size, 0, 0, 0, 0, 0, 0, 1, 0)
-    assert await empty.removal.delete_messages(ANN, 1) == 1
-    assert await empty.removal.delete(ANN, noted())
-    assert await empty.removal.holdings(ANN) is None
-    assert await empty.accounts.find_account("ann") is None
-    assert await empty.contents.raw_message(own.id) is None
-    assert await empty.contents.raw_message(shared.id) == shared.raw_message
-    assert await empty.removal.delete(AccountId("bob"), noted())
-    assert await empty.contents.raw_message(shared.id) is None
+    assert await stores.removal.holdings(ANN) == Holdings(2, size, 0, 0, 0, 0, 0, 0, 1, 0)
+    assert await stores.removal.delete_messages(ANN, 1) == 1
+    assert await stores.removal.delete(ANN, noted())
+    assert await stores.removal.holdings(ANN) is None
+    assert await stores.accounts.find_account("ann") is None
+    assert await stores.contents.raw_message(own.id) is None
+    assert await stores.contents.raw_message(shared.id) == shared.raw_message
+    assert await stores.removal.delete(AccountId("bob"), noted())
+    assert await stores.contents.raw_message(shared.id) is None
 
 
 async def test_what_accounts_use(empty: Stores) -> None:

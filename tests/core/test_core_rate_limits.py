@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.instants import DAY, MINUTE, Instant, parse_instant
 from mailcheck.core.memory.client_limits import DAY_WINDOW, MINUTE_WINDOW, Window, judge_usage
-from tests.table import rows
 
 MOMENTS = st.integers(0, 4_000_000_000_000).map(Instant)
 WINDOWS = st.sampled_from([MINUTE_WINDOW, DAY_WINDOW])
@@ -59,11 +58,3 @@ def test_remaining_requests(limits: RequestLimits, minute: int, day: int) -> Non
         minute, day = minute + 1, day + 1
     assert usage.remaining == limits.per_minute - minute
     assert usage.daily_remaining == limits.per_day - day
-
-
-@rows((61, 5), (5, 1001), (61, 1001))
-def test_a_refused_request_takes_nothing(minute: int, day: int) -> None:
-    """A rejected request is not counted in the other window."""
-    usage = judge_usage(minute, day, RequestLimits(60, 1000))
-    assert usage.remaining == 60 - (minute - 1)
-    assert usage.daily_remaining == 1000 - (day - 1)
