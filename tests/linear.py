@@ -2,7 +2,9 @@
 
 import sys
 import time
-from collections.abc import Callable
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -55,6 +57,18 @@ def count_calls(call: Callable[[], object]) -> int:
     finally:
         sys.setprofile(previous)
     return calls
+
+
+@contextmanager
+def memory_below(most: float) -> Iterator[None]:
+    """Require that what happens in the context takes fewer octets of additional memory."""
+    tracemalloc.start()
+    try:
+        yield
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < most, f"{peak:,} octets"
 
 
 def assert_linear(

@@ -3,8 +3,6 @@
 The tests do not measure time: each would run for minutes if a step were quadratic.
 """
 
-import tracemalloc
-
 import pytest
 
 from mailcheck.checks.content.bodies import find_attachment
@@ -18,7 +16,7 @@ from mailcheck.checks.content.limits import (
 )
 from mailcheck.checks.content.mime_parts import derive_structures
 from mailcheck.core.content import MessageContent
-from tests.linear import assert_linear
+from tests.linear import assert_linear, memory_below
 from tests.table import rows
 
 pytestmark = [pytest.mark.attack, pytest.mark.untraced]
@@ -29,14 +27,8 @@ MESSAGE_LIMIT = 25 * MIB
 
 def _derive_within(raw: bytes, budget: int) -> MessageContent:
     """Derive a mail, and check the additional memory that this takes."""
-    tracemalloc.start()
-    try:
-        content = derive_content(raw)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < budget, f"{peak / MIB:.0f} MiB"
-    return content
+    with memory_below(budget):
+        return derive_content(raw)
 
 
 def _multipart(body: bytes, boundary: bytes = b"b") -> bytes:

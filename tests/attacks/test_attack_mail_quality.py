@@ -3,8 +3,6 @@
 The tests do not measure time. They count calls: twice the mail may cause about twice as many.
 """
 
-import tracemalloc
-
 import pytest
 
 from mailcheck.checks.content.limits import MAX_HEADER_FIELDS, MAX_LINKS, MAX_PARTS
@@ -16,7 +14,7 @@ from mailcheck.checks.quality.reading import read_mail
 from mailcheck.checks.quality.unsubscribe import judge_unsubscribe
 from mailcheck.core.instants import Instant
 from tests.fakes.sample_mails import make_mail, make_parts
-from tests.linear import count_calls
+from tests.linear import count_calls, memory_below
 from tests.table import rows
 
 pytestmark = [pytest.mark.attack, pytest.mark.untraced]
@@ -27,13 +25,8 @@ HTML = b"Content-Type: text/html; charset=utf-8\r\n\r\n"
 
 def read_within(raw: bytes, budget: int) -> MailFacts:
     """Read and check a mail, and check the additional memory that this takes."""
-    tracemalloc.start()
-    try:
+    with memory_below(budget):
         facts = read_mail(raw)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < budget, f"{peak / MIB:.0f} MiB"
     judge_all(facts)
     return facts
 

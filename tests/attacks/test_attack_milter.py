@@ -1,7 +1,5 @@
 """Hostile mail servers at the milter endpoint."""
 
-import tracemalloc
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +17,7 @@ from mailcheck.milter.packets import (
     read_envelope_address,
     read_macros,
 )
+from tests.linear import memory_below
 from tests.milter.mail_server import Copies, MailServer, milter_factory
 from tests.milter.test_milter_connection import MAIL_TEXT, connected
 
@@ -92,13 +91,10 @@ def test_a_length_without_a_packet() -> None:
     """A huge length is rejected before its octets arrive, and a large one is not reserved."""
     with pytest.raises(BadPacket):
         list(PacketReader().feed(b"\x7f\xff\xff\xffB"))
-    tracemalloc.start()
-    readers = [PacketReader() for _ in range(100)]
-    for reader in readers:
-        assert list(reader.feed(MAX_PACKET.to_bytes(4) + b"B")) == []
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 200_000
+    with memory_below(200_000):
+        readers = [PacketReader() for _ in range(100)]
+        for reader in readers:
+            assert list(reader.feed(MAX_PACKET.to_bytes(4) + b"B")) == []
 
 
 def test_a_body_without_an_end() -> None:
@@ -106,13 +102,10 @@ def test_a_body_without_an_end() -> None:
     copies = Copies(most=1_000_000)
     server = connected(copies)
     server.say(MAIL, b"<a@b.example>\0")
-    tracemalloc.start()
-    for _ in range(500):
-        server.protocol.dataReceived(Packet(BODY, b"x" * 65_535).encoded())
-        server.protocol.dataReceived(Packet(HEADER, b"a\0" + b"y" * 60_000 + b"\0").encoded())
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 4_000_000
+    with memory_below(4_000_000):
+        for _ in range(500):
+            server.protocol.dataReceived(Packet(BODY, b"x" * 65_535).encoded())
+            server.protocol.dataReceived(Packet(HEADER, b"a\0" + b"y" * 60_000 + b"\0").encoded())
 
 
 def test_a_mail_server_that_does_not_read() -> None:

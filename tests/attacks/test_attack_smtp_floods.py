@@ -11,13 +11,11 @@ from mailcheck.smtp.settings import Limits, SmtpSettings
 from mailcheck.smtp.verbs import VERBS
 from tests.fakes.mail_receiver import JOURNAL, FakeMailReceiver
 from tests.smtp.loopback import served
-from tests.smtp.talk import House, Talk
+from tests.smtp.talk import MAIL, RCPT, House, Talk
 from tests.table import rows
 
 pytestmark = [pytest.mark.attack, pytest.mark.untraced]
 
-MAIL = b"MAIL FROM:<s@client.example>\r\n"
-RCPT = b"RCPT TO:<dev-a@inbox.example>\r\n"
 MIB = 1 << 20
 
 

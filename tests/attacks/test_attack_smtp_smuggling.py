@@ -9,13 +9,11 @@ from itertools import product
 
 import pytest
 
-from tests.smtp.talk import House, Talk
+from tests.smtp.talk import MAIL, RCPT, House, Talk
 from tests.table import rows
 
 pytestmark = pytest.mark.attack
 
-MAIL = b"MAIL FROM:<s@client.example>\r\n"
-RCPT = b"RCPT TO:<dev-a@inbox.example>\r\n"
 EVIL = b"MAIL FROM:<evil@client.example>\r\nRCPT TO:<dev-victim@inbox.example>\r\nDATA\r\nowned"
 FINAL_DOT = b"\r\n.\r\n"
 

@@ -1,6 +1,5 @@
 """A malicious spamd, and mails that are built to harm spamd or its report."""
 
-import tracemalloc
 from typing import Any
 
 import pytest
@@ -17,13 +16,20 @@ from mailcheck.checks.deliverability.content_filter import (
 from mailcheck.checks.deliverability.filtered_mail import MAX_FILTERED
 from mailcheck.probes.spamd_client import MAX_ANSWER
 from mailcheck.probes.spamd_filter import FilterLimits
-from tests.probes.scripted_hosts import collect
+from tests.linear import memory_below
+from tests.probes.scripted_hosts import AcceptedConnection, collect
 from tests.probes.scripted_spamd import MAIL, ScriptedSpamd, answer
 from tests.table import rows
 
 pytestmark = pytest.mark.attack
 
 BOUND = 120.0  # seconds, as `ContentFilter` promises
+
+
+def judging() -> tuple[ScriptedSpamd, list[Any], AcceptedConnection]:
+    """Give a mail to spamd. Return spamd, what is found, and its connection."""
+    spamd = ScriptedSpamd()
+    return spamd, collect(spamd.content_filter.judge(MAIL)), spamd.connection()
 
 
 def problem_of(results: list[Any]) -> FilterProblem:
@@ -35,19 +41,14 @@ def problem_of(results: list[Any]) -> FilterProblem:
 
 def test_an_answer_without_an_end() -> None:
     """Gigabytes are cut off at the limit of an answer, and are not stored."""
-    spamd = ScriptedSpamd()
-    results = collect(spamd.content_filter.judge(MAIL))
-    connection = spamd.connection()
-    tracemalloc.start()
-    piece = b"x" * 65_536
-    for _ in range(1_000):
-        connection.send(piece)
-        if connection.transport.aborted:
-            break
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    spamd, results, connection = judging()
+    with memory_below(8 * MAX_ANSWER):
+        piece = b"x" * 65_536
+        for _ in range(1_000):
+            connection.send(piece)
+            if connection.transport.aborted:
+                break
     assert connection.transport.aborted
-    assert peak < 8 * MAX_ANSWER
     connection.hang_up()
     assert problem_of(results) is FilterProblem.BROKEN_ANSWER
     assert spamd.connections.getDelayedCalls() == []
@@ -56,9 +57,7 @@ def test_an_answer_without_an_end() -> None:
 @rows(b"", b"S", b"\r\n", b"SPAMD/1.1 0 EX_OK\r\n")
 def test_an_answer_that_drips(drip: bytes) -> None:
     """A server that sends a little each second delays a check no longer than a silent one."""
-    spamd = ScriptedSpamd()
-    results = collect(spamd.content_filter.judge(MAIL))
-    connection = spamd.connection()
+    spamd, results, connection = judging()
     for _ in range(31):
         if drip:
             connection.send(drip)
@@ -73,9 +72,7 @@ def test_an_answer_that_drips(drip: bytes) -> None:
 @given(st.lists(st.binary(max_size=300), max_size=5), st.booleans())
 def test_any_answer(pieces: list[bytes], is_framed: bool) -> None:
     """Any octets result in exactly one verdict or reason."""
-    spamd = ScriptedSpamd()
-    results = collect(spamd.content_filter.judge(MAIL))
-    connection = spamd.connection()
+    spamd, results, connection = judging()
     if is_framed:
         body = b"".join(pieces)
         connection.send(b"SPAMD/1.1 0 EX_OK\r\nContent-length: %d\r\n" % len(body))
@@ -93,9 +90,7 @@ def test_any_answer(pieces: list[bytes], is_framed: bool) -> None:
 
 def test_a_report_of_a_million_rules() -> None:
     """As many rules as an answer has room for are read at once, and too many are rejected."""
-    spamd = ScriptedSpamd()
-    results = collect(spamd.content_filter.judge(MAIL))
-    connection = spamd.connection()
+    _, results, connection = judging()
     connection.send(answer(*[" 0.0 A"] * 10_000))
     connection.hang_up()
     assert problem_of(results) is FilterProblem.BROKEN_ANSWER
@@ -104,9 +99,7 @@ def test_a_report_of_a_million_rules() -> None:
 @rows("[" * 100_000, " " * 100_000, "9" * 100_000, "-" * 100_000)
 def test_long_lines(line: str) -> None:
     """An endless line neither slows down a regular expression nor makes a long description."""
-    spamd = ScriptedSpamd()
-    results = collect(spamd.content_filter.judge(MAIL))
-    connection = spamd.connection()
+    _, results, connection = judging()
     connection.send(answer(" 0.0 A  text", line))
     connection.hang_up()
     (verdict,) = results

@@ -5,13 +5,14 @@ import re
 import shlex
 import sqlite3
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from mailcheck.assembly.checks import load_catalogue
 from mailcheck.cli.completion_commands import list_commands
-from mailcheck.cli.main import COMMANDS, main, make_parser
+from mailcheck.cli.main import main, make_parser
 from mailcheck.cli.store_commands import read_url
 from mailcheck.config.options import BlocklistOptions
 from mailcheck.config.reading import ConfigError
@@ -59,21 +60,9 @@ def test_help(arguments: list[str]) -> None:
 
 
 def test_the_version() -> None:
-    """`mailcheck version` prints what `--version` prints."""
+    """`mailcheck version` prints what `--version` prints: the installed version."""
     assert run_command("version") == run_command("--version")
-    assert run_command("version").output.startswith("mailcheck ")
-
-
-@rows(*COMMANDS)
-def test_the_help_of_a_command_has_examples(command: str) -> None:
-    """The help of each command ends with two commands that its parser accepts."""
-    text = run_command(command, "--help").output
-    examples = [line.strip() for line in text.partition("\nexamples:\n")[2].splitlines()]
-    assert len(examples) == 2
-    for example in examples:
-        arguments = shlex.split(example.partition(" > ")[0])[1:]
-        if "--help" not in arguments:
-            assert make_parser(arguments).parse_args(arguments).command
+    assert run_command("version").output == f"mailcheck {version('mailcheck-daemon')}\n"
 
 
 @rows(
@@ -271,7 +260,7 @@ def test_the_url_of_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         assert "secret" not in str(refused.value)
 
 
-def test_each_command_of_a_group_has_examples() -> None:
+def test_the_help_of_a_command_has_examples() -> None:
     """The help of each command, also below a group, ends with two examples that can be parsed."""
     for one in list_commands():
         path = one.path.split()[1:]

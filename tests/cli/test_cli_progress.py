@@ -78,11 +78,7 @@ def test_every_command_has_the_line() -> None:
         def do_GET(self) -> None:
             """Answer when something is on the screen."""
             screen.has_output.wait(30)
-            body = json.dumps({"webhooks": []}).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            self.send_answer(json.dumps({"webhooks": []}).encode())
 
     Path("key").write_text("mck_key")
     with serving(Slow) as url:

@@ -1,11 +1,10 @@
-"""``mailcheck store``, ``init`` and ``--version``: an operator's commands."""
+"""``mailcheck store``, and ``init``: an operator's commands."""
 
 import gzip
 import sqlite3
 import stat
 from collections.abc import Callable
 from contextlib import closing
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -165,8 +164,3 @@ def test_init_writes_what_serve_needs(tmp_path: Path) -> None:
     assert key.read_text()[:6] in listed
     again = run_command("init", "mine.toml")
     assert (again.status, "nothing was changed" in again.errors) == (1, True)
-
-
-def test_the_version_is_told() -> None:
-    """``--version`` prints the installed version."""
-    assert run_command("--version").output == f"mailcheck {version('mailcheck-daemon')}\n"

@@ -123,10 +123,7 @@ def hostile_daemon(status: int = 200) -> Iterator[tuple[str, ...]]:
             body = json.dumps(found if status == 200 else {"error": HOSTILE}).encode()
             if path.endswith("/raw"):
                 body = HOSTILE.encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            self.send_answer(body, status)
 
         def do_POST(self) -> None:
             """Answer any request."""

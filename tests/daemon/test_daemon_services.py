@@ -1,7 +1,6 @@
 """Services of the daemon: order of start and stop, listening, and periodic work."""
 
-import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -126,41 +125,28 @@ class TestListening:
         service.privilegedStartService()
         assert service.stopService().called
 
-    async def test_a_busy_port_is_named(self) -> None:
-        """The error of a port in use has its purpose, the system's message and the option."""
-        from twisted.internet import reactor
+    @rows((True, ""), (False, "; the daemon runs without it"))
+    async def test_a_busy_port_is_named(self, is_needed: bool, more: str) -> None:
+        """A port in use is named with its purpose, the system's message and the option.
 
-        real: Any = reactor
-        taken = real.listenTCP(0, Factory(), interface="127.0.0.1")
-        number = taken.getHost().port
-        address = replace(parse_listen_address(f"127.0.0.1:{number}"), setting="[smtp] listen")
-        service = ListeningService(real, "mail", [address], Factory())
-        with pytest.raises(CannotStart) as caught:
-            service.privilegedStartService()
-        assert str(caught.value) == (
-            f"mailcheck: cannot listen for mail on 127.0.0.1:{number}: Address already in use; "
-            "choose another address with [smtp] listen"
-        )
-        await service.stopService()
-        await taken.stopListening()
-
-    async def test_a_busy_port_that_is_not_needed(self) -> None:
-        """If an optional port is in use, this is logged and the daemon starts."""
+        The daemon does not start, or, if the port is optional, this is logged and it starts.
+        """
         from twisted.internet import reactor
 
         real: Any = reactor
         taken = real.listenTCP(0, Factory(), interface="127.0.0.1")
         where = f"127.0.0.1:{taken.getHost().port}"
-        addresses = [parse_listen_address(where)]
-        service = ListeningService(real, "metrics", addresses, Factory(), is_needed=False)
+        address = replace(parse_listen_address(where), setting="[smtp] listen")
+        service = ListeningService(real, "mail", [address], Factory(), is_needed=is_needed)
         with capturedLogs() as events:
-            service.privilegedStartService()
-        assert [formatEvent(event) for event in events] == [
-            (
-                f"mailcheck: cannot listen for metrics on {where}: Address already in use; "
-                "the daemon runs without it"
-            )
-        ]
+            try:
+                service.privilegedStartService()
+            except CannotStart as refused:
+                said = [str(refused)]
+            else:
+                said = [formatEvent(event) for event in events]
+        problem = f"mailcheck: cannot listen for mail on {where}: Address already in use"
+        assert said == [f"{problem}; choose another address with [smtp] listen{more}"]
         await service.stopService()
         await taken.stopListening()
 
@@ -249,6 +235,14 @@ class Rounds:
             self.rounds[-1].errback(failure)
 
 
+def begin_rounds(clock: Clock, **options: Any) -> tuple[PeriodicService, Rounds]:
+    """Start periodic work."""
+    rounds = Rounds()
+    service = PeriodicService("work", 10, rounds, clock, **options)
+    service.startService()
+    return service, rounds
+
+
 class TestPeriodic:
     """Periodic work."""
 
@@ -261,9 +255,7 @@ class TestPeriodic:
 
     def test_rounds(self, clock: Clock) -> None:
         """Rounds start at once and after each interval, and never overlap."""
-        rounds = Rounds()
-        service = PeriodicService("work", 10, rounds, clock)
-        service.startService()
+        service, rounds = begin_rounds(clock)
         assert len(rounds.rounds) == 1
         clock.advance(25)
         assert len(rounds.rounds) == 1
@@ -280,9 +272,7 @@ class TestPeriodic:
 
     def test_a_first_round_that_nobody_waits_for(self, clock: Clock) -> None:
         """The first round can be delayed, and is cancelled by a stop."""
-        rounds = Rounds()
-        service = PeriodicService("work", 10, rounds, clock, begins_after=2)
-        service.startService()
+        service, rounds = begin_rounds(clock, begins_after=2)
         clock.advance(1.9)
         assert rounds.rounds == []
         assert service.stopService().called
@@ -301,9 +291,7 @@ class TestPeriodic:
         self, clock: Clock, logged_failures: list[LogEvent]
     ) -> None:
         """Work with which the next start goes on does not delay a stop, and did not fail."""
-        rounds = Rounds()
-        service = PeriodicService("work", 10, rounds, clock, is_cancelled=True)
-        service.startService()
+        service, rounds = begin_rounds(clock, is_cancelled=True)
         assert service.stopService().called
         assert logged_failures == []
         clock.advance(100)
@@ -314,9 +302,7 @@ class TestPeriodic:
         self, clock: Clock, logged_failures: list[LogEvent], failure: Exception
     ) -> None:
         """A failed round is logged, a bug with its traceback, and the next one runs."""
-        rounds = Rounds()
-        service = PeriodicService("work", 10, rounds, clock)
-        service.startService()
+        service, rounds = begin_rounds(clock)
         rounds.end(failure)
         clock.advance(10)
         assert len(rounds.rounds) == 2
@@ -327,9 +313,7 @@ class TestPeriodic:
 
     def test_stopping_in_the_middle(self, clock: Clock) -> None:
         """A stop waits for the current round."""
-        rounds = Rounds()
-        service = PeriodicService("work", 10, rounds, clock)
-        service.startService()
+        service, rounds = begin_rounds(clock)
         stopped = service.stopService()
         assert not stopped.called
         rounds.end()
@@ -339,9 +323,7 @@ class TestPeriodic:
 
     def test_the_last_round(self, clock: Clock) -> None:
         """If requested, the work runs once more after the last round."""
-        rounds = Rounds()
-        service = PeriodicService("work", 10, rounds, clock, ends_with_round=True)
-        service.startService()
+        service, rounds = begin_rounds(clock, ends_with_round=True)
         stopped = service.stopService()
         rounds.end()
         assert len(rounds.rounds) == 2
@@ -397,42 +379,6 @@ class TestStore:
         assert sorted(events) == ["stop content", "stop reader", "stop writer"]
         with pytest.raises(StoreUnavailable):
             result_of(engine.read(lambda t: t.rows("SELECT 1")))
-
-    def no_folder(self, folder: Path) -> Path:
-        """Return a path in a directory that is a file."""
-        (folder / "none").write_text("")
-        return folder / "none" / "mail.db"
-
-    def no_database(self, folder: Path) -> Path:
-        """Return a file that is not a database."""
-        (folder / "mail.db").write_text("text" * 1000)
-        return folder / "mail.db"
-
-    def too_new(self, folder: Path) -> Path:
-        """Return a database of a newer version."""
-        connection = sqlite3.connect(folder / "mail.db")
-        connection.execute("PRAGMA user_version = 99")
-        connection.close()
-        return folder / "mail.db"
-
-    @pytest.mark.parametrize(
-        ("make", "problem"),
-        [
-            (no_folder, "unable to open"),
-            (no_database, "not a database"),
-            (too_new, "install the newer mailcheck"),
-        ],
-    )
-    def test_a_store_that_can_not_be_opened(
-        self, tmp_path: Path, make: Callable[[Any, Path], Path], problem: str
-    ) -> None:
-        """A daemon whose store cannot be opened does not start, and says why."""
-        engine = SqliteEngine(str(make(self, tmp_path)), DirectWorker(), DirectWorker())
-        events: list[str] = []
-        with pytest.raises(CannotStart, match=f"mailcheck: .*{problem}"):
-            StoreService(engine, [Worker("content", events)]).startService()
-        assert events == []
-        result_of(engine.close())
 
 
 def test_waits_end_with_their_service(house: House) -> None:

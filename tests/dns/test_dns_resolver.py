@@ -14,11 +14,18 @@ from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.dns.exchange import MAX_AGE, MAX_QUESTIONS, MAX_WAITING
 from mailcheck.dns.resolution import ResolverSettings
 from mailcheck.dns.resolver import StubResolver
+from mailcheck.dns.servers import Server
 from tests.dns.scripted_network import SECOND_SERVER, SERVER, ScriptedNetwork, build_reply, collect
 
 QUESTION = DnsQuestion("example.com", "A")
 ADDRESS = "example.com. 60 IN A 192.0.2.1"
 SETTINGS = ResolverSettings(try_timeouts=(1.0, 2.0), deadline=4.0, max_burst=1000)
+
+
+def stub_of(network: ScriptedNetwork, *servers: Server, **changes: Any) -> StubResolver:
+    """Return a resolver with one server, or these, and with changed settings."""
+    settings = replace(SETTINGS, **changes)
+    return StubResolver(network, servers or [SERVER], settings, network.random_bytes)
 
 
 @pytest.fixture
@@ -30,7 +37,7 @@ def network() -> ScriptedNetwork:
 @pytest.fixture
 def stub(network: ScriptedNetwork) -> StubResolver:
     """A resolver with one server."""
-    return StubResolver(network, [SERVER], SETTINGS, network.random_bytes)
+    return stub_of(network)
 
 
 @pytest.fixture
@@ -83,8 +90,7 @@ def test_stub_silence(network: ScriptedNetwork, stub: StubResolver, answers: lis
 
 def test_stub_deadline(network: ScriptedNetwork) -> None:
     """With any number of silent servers a lookup ends at its deadline."""
-    servers = [SERVER, SECOND_SERVER]
-    stub = StubResolver(network, servers, SETTINGS, network.random_bytes)
+    stub = stub_of(network, SERVER, SECOND_SERVER)
     answers = collect(stub.lookup(QUESTION))
     network.pump([0.5] * 7)
     assert answers == []
@@ -94,8 +100,7 @@ def test_stub_deadline(network: ScriptedNetwork) -> None:
 
 def test_stub_other_server(network: ScriptedNetwork) -> None:
     """If one server does not answer, the other is asked; the next question starts there."""
-    servers = [SERVER, SECOND_SERVER]
-    stub = StubResolver(network, servers, SETTINGS, network.random_bytes)
+    stub = stub_of(network, SERVER, SECOND_SERVER)
     answers = collect(stub.lookup(QUESTION))
     network.advance(1.1)
     assert [query.server for query in network.queries] == [SERVER, SECOND_SERVER]
@@ -107,8 +112,7 @@ def test_stub_other_server(network: ScriptedNetwork) -> None:
 
 def test_stub_refused_port(network: ScriptedNetwork) -> None:
     """A host without a server (ICMP) is skipped at once."""
-    servers = [SERVER, SECOND_SERVER]
-    stub = StubResolver(network, servers, SETTINGS, network.random_bytes)
+    stub = stub_of(network, SERVER, SECOND_SERVER)
     answers = [collect(stub.lookup(QUESTION)), collect(stub.lookup(QUESTION))]
     network.queries[0].refuse()
     network.advance(0)
@@ -120,8 +124,7 @@ def test_stub_refused_port(network: ScriptedNetwork) -> None:
 
 def test_stub_remembers_who_is_down(network: ScriptedNetwork) -> None:
     """A host without a server is asked last until it answers again."""
-    servers = [SERVER, SECOND_SERVER]
-    stub = StubResolver(network, servers, SETTINGS, network.random_bytes)
+    stub = stub_of(network, SERVER, SECOND_SERVER)
     collect(stub.lookup(QUESTION))
     network.queries[-1].refuse()
     network.advance(0)
@@ -229,8 +232,7 @@ def test_stub_stream_refused(
 
 def test_stub_burst(network: ScriptedNetwork) -> None:
     """Only a limited number of questions is sent at once; others follow in order."""
-    settings = replace(SETTINGS, max_burst=2)
-    stub = StubResolver(network, [SERVER], settings, network.random_bytes)
+    stub = stub_of(network, max_burst=2)
     questions = [DnsQuestion(f"h{number}.example", "A") for number in range(5)]
     answers = [collect(stub.lookup(question)) for question in questions]
     asked = 0
@@ -245,8 +247,7 @@ def test_stub_burst(network: ScriptedNetwork) -> None:
 
 def test_stub_burst_of_dead_names(network: ScriptedNetwork) -> None:
     """Questions without an answer delay later ones for a moment only."""
-    settings = replace(SETTINGS, max_burst=2, burst_age=0.1)
-    stub = StubResolver(network, [SERVER], settings, network.random_bytes)
+    stub = stub_of(network, max_burst=2, burst_age=0.1)
     dead = [collect(stub.lookup(DnsQuestion(f"dead{n}.example", "A"))) for n in range(4)]
     alive = collect(stub.lookup(QUESTION))
     assert len(network.queries) == 2
@@ -260,8 +261,7 @@ def test_stub_burst_of_dead_names(network: ScriptedNetwork) -> None:
 
 def test_stub_in_flight(network: ScriptedNetwork) -> None:
     """The number of lookups in progress is limited for dead names, too."""
-    settings = replace(SETTINGS, max_in_flight=3, burst_age=0.1)
-    stub = StubResolver(network, [SERVER], settings, network.random_bytes)
+    stub = stub_of(network, max_in_flight=3, burst_age=0.1)
     for number in range(5):
         collect(stub.lookup(DnsQuestion(f"dead{number}.example", "A")))
     network.advance(0.5)
@@ -272,8 +272,7 @@ def test_stub_in_flight(network: ScriptedNetwork) -> None:
 
 def test_stub_burst_is_fair(network: ScriptedNetwork) -> None:
     """Later lookups do not overtake queued ones."""
-    settings = replace(SETTINGS, max_burst=1, burst_age=0.1)
-    stub = StubResolver(network, [SERVER], settings, network.random_bytes)
+    stub = stub_of(network, max_burst=1, burst_age=0.1)
     collect(stub.lookup(DnsQuestion("first.example", "A")))
     network.advance(0.05)
     collect(stub.lookup(DnsQuestion("second.example", "A")))
@@ -286,8 +285,7 @@ def test_stub_burst_is_fair(network: ScriptedNetwork) -> None:
 
 def test_stub_burst_deadline(network: ScriptedNetwork) -> None:
     """A queued lookup ends at its deadline, and is not sent later."""
-    settings = replace(SETTINGS, max_burst=1, burst_age=9.0, try_timeouts=(10.0,))
-    stub = StubResolver(network, [SERVER], settings, network.random_bytes)
+    stub = stub_of(network, max_burst=1, burst_age=9.0, try_timeouts=(10.0,))
     answers = [collect(stub.lookup(QUESTION)) for _ in range(3)]
     network.advance(4.0)
     assert [answer.status for (answer,) in answers] == [DnsStatus.TIMEOUT] * 3
@@ -297,8 +295,7 @@ def test_stub_burst_deadline(network: ScriptedNetwork) -> None:
 
 def test_stub_burst_cancel(network: ScriptedNetwork) -> None:
     """A lookup that is cancelled in the queue is skipped."""
-    settings = replace(SETTINGS, max_burst=1)
-    stub = StubResolver(network, [SERVER], settings, network.random_bytes)
+    stub = stub_of(network, max_burst=1)
     collect(stub.lookup(QUESTION))
     waiting = stub.lookup(DnsQuestion("cancelled.example", "A"))
     collect(waiting)
@@ -349,8 +346,7 @@ def test_stub_port_waits_for_its_replies(network: ScriptedNetwork, stub: StubRes
 
 def test_stub_close(network: ScriptedNetwork) -> None:
     """Closing ends all lookups with a timeout, also later ones, and closes all sockets."""
-    settings = replace(SETTINGS, max_burst=2)
-    stub = StubResolver(network, [SERVER], settings, network.random_bytes)
+    stub = stub_of(network, max_burst=2)
     answers = [collect(stub.lookup(QUESTION)) for _ in range(4)]
     after = [collect(stub.lookup(QUESTION).addCallback(lambda _: stub.lookup(QUESTION)))]
     closed: list[object] = []

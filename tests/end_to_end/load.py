@@ -128,3 +128,11 @@ def raw_of(daemon: Daemon, message_id: str) -> bytes:
     answer = daemon.request("GET", f"/inbox/messages/{message_id}/raw", accept)
     assert answer.status == 200
     return answer.body
+
+
+def send_subjects(daemon: Daemon, *subjects: str, tag: str = "a") -> None:
+    """Send mails with these subjects one after another."""
+    with smtplib.SMTP(HOST, daemon.smtp_port, timeout=60) as smtp:
+        for subject in subjects:
+            mail = f"From: shop@example.com\r\nSubject: {subject}\r\n\r\nhi\r\n"
+            smtp.sendmail("shop@example.com", [daemon.address(tag)], mail)

@@ -40,6 +40,16 @@ def download(daemon: Daemon, name: str, folder: Path) -> Path:
     return path
 
 
+def load_module(path: Path) -> ModuleType:
+    """Import a client library from a file."""
+    spec = importlib.util.spec_from_file_location("downloaded", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 @pytest.fixture(scope="module")
 def daemon(shared_daemon: Daemon) -> Daemon:
     """One daemon for all tests, which have separate addresses."""
@@ -63,12 +73,7 @@ def library(folder: Path) -> ModuleType:
     """
     ours = Path(clients.__path__[0]) / "mailcheck_client.py"
     assert (folder / "mailcheck_client.py").read_bytes() == ours.read_bytes()
-    spec = importlib.util.spec_from_file_location("downloaded", ours)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_module(ours)
 
 
 def url_of(daemon: Daemon) -> str:
@@ -185,11 +190,8 @@ class PuttingOff(QuietHandler):
         path = self.path.partition("?")[0]
         count = self.asked[path] = self.asked.get(path, 0) + 1
         body = json.dumps({"error": "the limit is reached", "cursor": "c1", "path": self.path})
-        self.send_response(429 if count == 1 or path.endswith("/never") else 200)
-        self.send_header("Retry-After", "3600" if path.endswith("/never") else self.seconds)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body.encode())
+        status = 429 if count == 1 or path.endswith("/never") else 200
+        self.send_answer(body.encode(), status, "3600" if path.endswith("/never") else self.seconds)
 
 
 @pytest.fixture

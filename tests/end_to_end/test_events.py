@@ -1,6 +1,5 @@
 """Events of an inbox over real connections, in the client libraries and other clients."""
 
-import importlib.util
 import itertools
 import smtplib
 import subprocess
@@ -8,45 +7,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-from urllib.request import urlopen
 
 import pytest
 
+from tests.end_to_end.load import send_subjects as send
+from tests.end_to_end.test_client_libraries import download, load_module
 from tests.servers.daemon import API, HOST, Daemon, running_daemon
 
 pytestmark = pytest.mark.end_to_end
-
-PATIENCE = 60.0  # seconds for an event, on a busy machine
 
 BACKLOG, AT_ONCE = 10_000, 100
 """Number of messages that a client has missed, and of recipients of each mail."""
 
 
-def library_of(daemon: Daemon) -> ModuleType:
-    """Return the Python client as a daemon serves it."""
-    path = daemon.folder / "mailcheck_client.py"
-    with urlopen(f"http://{HOST}:{daemon.http_port}/clients/{path.name}", timeout=60) as response:
-        path.write_bytes(response.read())
-    spec = importlib.util.spec_from_file_location("downloaded_for_events", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture
 def library(daemon: Daemon) -> ModuleType:
-    """The Python client."""
-    return library_of(daemon)
-
-
-def send(daemon: Daemon, *subjects: str, tag: str = "a") -> None:
-    """Send mails one after another."""
-    with smtplib.SMTP(HOST, daemon.smtp_port, timeout=PATIENCE) as smtp:
-        for subject in subjects:
-            mail = f"From: shop@example.com\r\nSubject: {subject}\r\n\r\nhi\r\n"
-            smtp.sendmail("shop@example.com", [daemon.address(tag)], mail)
+    """Return the Python client as a daemon serves it."""
+    return load_module(download(daemon, "mailcheck_client.py", daemon.folder))
 
 
 def subjects_of(events: Iterator[Any], count: int) -> list[str]:

@@ -5,16 +5,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.docs.blocks import ROOT
 from tests.end_to_end.single_faults import SENDERS, zone_of_all
 from tests.end_to_end.test_dashboard import Visitor
-from tests.end_to_end.test_deliverability import HOST_NAME, World
-from tests.servers.certificates import Authority
-from tests.servers.daemon import HOST, Daemon
+from tests.end_to_end.test_deliverability import World
+from tests.end_to_end.test_deliverability import options as options_of_world
+from tests.servers.daemon import Daemon
 from tests.servers.name_server import running_name_server
 from tests.servers.programs import find_program
 from tests.servers.systemd import SupervisedDaemon
@@ -45,15 +44,8 @@ def command_of(unit: Path, folder: Path) -> list[str]:
 
 def daemon_of(unit: Path, folder: Path, dns: str) -> Daemon:
     """Return the daemon of a unit."""
-    certificate, key = Authority().issue(HOST_NAME).write_to(folder)
-    options: dict[str, Any] = {
-        "dns_resolvers": [dns],
-        "smtp_certificate": str(certificate),
-        "smtp_private_key": str(key),
-        "smtp_xclient_from": [HOST],
-        "accounts_registration": "open",
-        "spamassassin_spamd": "off",
-    }
+    own = {"accounts_registration": "open", "spamassassin_spamd": "off"}
+    options = {**options_of_world(folder, dns), **own}
     command = command_of(unit, folder)
     if UNITS[unit.name] is SupervisedDaemon:
         return SupervisedDaemon(folder, WATCHDOG, command=command, **options)

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import smtplib
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from standardwebhooks import Webhook
 
 from mailcheck.operations.inbox.webhooks.deliver_webhooks import LEASE
 from tests.docs.blocks import ROOT, read_blocks
+from tests.end_to_end.load import send_subjects as send
 from tests.fakes.memory_zone import MemoryZone
 from tests.servers.certificates import Authority
 from tests.servers.clocks import accelerated
@@ -69,14 +69,6 @@ def create(daemon: Daemon, receiver: Receiver, path: str, **filters: Any) -> str
 def shown(daemon: Daemon, webhook: str) -> Any:
     """Return a webhook with its last deliveries."""
     return daemon.get(f"/inbox/webhooks/{webhook}").json
-
-
-def send(daemon: Daemon, *subjects: str, tag: str = "a") -> None:
-    """Send mails one after another."""
-    with smtplib.SMTP(HOST, daemon.smtp_port, timeout=PATIENCE) as smtp:
-        for subject in subjects:
-            mail = f"From: shop@example.com\r\nSubject: {subject}\r\n\r\nhi\r\n"
-            smtp.sendmail("shop@example.com", [daemon.address(tag)], mail)
 
 
 def until_told(daemon: Daemon, webhook: str, cursor: str) -> None:

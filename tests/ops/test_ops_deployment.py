@@ -19,6 +19,7 @@ from mailcheck.ops.log import JOURNAL_RENDERINGS, RENDERINGS, LogWriter, Render
 from mailcheck.ports.journals import WebFault
 from mailcheck.smtp import replies
 from tests.servers.programs import find_program
+from tests.servers.unit_sandbox import read_unit
 from tests.table import rows
 
 ROOT = Path(__file__).parents[2]
@@ -31,14 +32,6 @@ GUESSER = "203.0.113.9"
 
 CUSTOMER = "198.51.100.7"
 """Address of a client that sends mail, forgets its key, or meets an internal error."""
-
-
-def options(path: Path) -> dict[str, list[str]]:
-    """Parse a unit, in which an option may occur more than once."""
-    found: dict[str, list[str]] = {}
-    for name, value in re.findall(r"^(\w+)=(.*)$", path.read_text(), re.M):
-        found.setdefault(name, []).append(value)
-    return found
 
 
 @pytest.mark.interop
@@ -73,17 +66,17 @@ def test_units_are_tight(path: Path) -> None:
     level = re.search(r"exposure level for \S+: ([\d.]+)", done.stdout)
     assert level is not None, done.stdout + done.stderr
     assert f"rates it {level[1]} " in PAGE.read_text(), done.stdout
-    assert options(path)["User"] == ["mailcheck"]
-    assert "LoadCredential" in options(path)
+    assert read_unit(path)["User"] == ["mailcheck"]
+    assert "LoadCredential" in read_unit(path)
 
 
 def test_sockets_fit_the_service() -> None:
     """Each socket unit has the name that the option of the service refers to."""
     asked = re.findall(r"=systemd:domain=INET6?:name=(\w+)", SERVICE.read_text())
-    sockets = options(SERVICE)["Sockets"][0].split()
-    given = {name: options(SYSTEMD / name)["FileDescriptorName"][0] for name in sockets}
+    sockets = read_unit(SERVICE)["Sockets"][0].split()
+    given = {name: read_unit(SYSTEMD / name)["FileDescriptorName"][0] for name in sockets}
     assert sorted(given.values()) == sorted(asked)
-    ports = {given[name]: options(SYSTEMD / name)["ListenStream"] for name in sockets}
+    ports = {given[name]: read_unit(SYSTEMD / name)["ListenStream"] for name in sockets}
     assert ports == {"mail": ["25"], "submission": ["587"], "http": ["127.0.0.1:8080"]}
 
 

@@ -17,6 +17,15 @@ class QuietHandler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
         """Log nothing."""
 
+    def send_answer(self, body: bytes, status: int = 200, retry_after: str = "") -> None:
+        """Send an answer, with a Retry-After if there is one."""
+        self.send_response(status)
+        if retry_after:
+            self.send_header("Retry-After", retry_after)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
 
 @contextmanager
 def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
@@ -74,11 +83,7 @@ class Searching(QuietHandler):
             body |= {"notSearched": 2} if "q=" in url.query or "text=" in url.query else {}
         if url.path.endswith("/address"):
             body = {"mailbox": "m", "domain": "x.example", "cursor": "c1"}
-        sent = json.dumps(body).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(sent)))
-        self.end_headers()
-        self.wfile.write(sent)
+        self.send_answer(json.dumps(body).encode())
 
 
 @contextmanager
@@ -93,12 +98,7 @@ def serving_answers(*answers: tuple[int, bytes, str]) -> Iterator[str]:
         def do_GET(self) -> None:
             """Return the next answer."""
             status, body, retry_after = left.pop(0) if len(left) > 1 else left[0]
-            self.send_response(status)
-            if retry_after:
-                self.send_header("Retry-After", retry_after)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            self.send_answer(body, status, retry_after)
 
     with serving(Answering) as url:
         yield url

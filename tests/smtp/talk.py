@@ -18,6 +18,8 @@ from mailcheck.smtp.verbs import VERBS
 from tests.fakes.mail_receiver import FakeMailReceiver
 
 HOST_NAME = "mx.inbox.example"
+MAIL = b"MAIL FROM:<s@client.example>\r\n"
+RCPT = b"RCPT TO:<dev-a@inbox.example>\r\n"
 PUBLIC_IP = "93.184.216.34"
 
 

@@ -13,12 +13,11 @@ from mailcheck.connections.sasl import ResponseReader
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.identifiers import AccountId
 from tests.fakes.mail_receiver import FakeMailReceiver
-from tests.smtp.talk import PUBLIC_IP, House, Talk
+from tests.smtp.talk import MAIL, PUBLIC_IP, House, Talk
 from tests.table import rows
 
 NEAR = "10.0.0.7"
 KEY = "mck_secret"
-MAIL = b"MAIL FROM:<s@client.example>\r\n"
 
 
 def encode(text: str) -> bytes:

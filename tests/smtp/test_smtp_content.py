@@ -1,10 +1,8 @@
 """DATA and BDAT on the wire."""
 
-from tests.smtp.talk import House, Talk
+from tests.smtp.talk import MAIL, RCPT, House, Talk
 from tests.table import rows
 
-MAIL = b"MAIL FROM:<s@client.example>\r\n"
-RCPT = b"RCPT TO:<dev-a@inbox.example>\r\n"
 SMALL = {"message_size": 100}
 
 

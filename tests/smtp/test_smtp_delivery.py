@@ -7,10 +7,7 @@ from twisted.logger import LogEvent
 
 from mailcheck.core.errors import InboxFull, RecipientUnknown
 from tests.fakes.mail_receiver import FakeMailReceiver
-from tests.smtp.talk import House, Talk
-
-MAIL = b"MAIL FROM:<s@client.example>\r\n"
-RCPT = b"RCPT TO:<dev-a@inbox.example>\r\n"
+from tests.smtp.talk import MAIL, RCPT, House, Talk
 
 
 def slow_house(**settings: Any) -> House:

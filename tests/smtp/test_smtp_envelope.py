@@ -12,10 +12,8 @@ from mailcheck.core.errors import (
     StoreUnavailable,
 )
 from tests.fakes.mail_receiver import FakeMailReceiver
-from tests.smtp.talk import House, Talk
+from tests.smtp.talk import MAIL, House, Talk
 from tests.table import rows
-
-MAIL = b"MAIL FROM:<s@client.example>\r\n"
 
 
 def test_the_receiver_is_asked_with_the_session_and_the_sender(house: House) -> None:

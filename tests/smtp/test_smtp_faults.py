@@ -3,10 +3,9 @@
 import pytest
 
 from mailcheck.ports.mail_receiver import ReceiverReply
-from tests.smtp.talk import House, Talk
+from tests.smtp.talk import MAIL, House, Talk
 from tests.table import rows
 
-MAIL = b"MAIL FROM:<s@client.example>\r\n"
 PLAIN = b"RCPT TO:<dev-b@inbox.example>\r\n"
 MESSAGE = b"hi\r\n.\r\n"
 

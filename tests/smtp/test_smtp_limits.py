@@ -1,10 +1,7 @@
 """Limits on amount, time and frequency for clients."""
 
-from tests.smtp.talk import PUBLIC_IP, House, Talk
+from tests.smtp.talk import MAIL, PUBLIC_IP, RCPT, House, Talk
 from tests.table import rows
-
-MAIL = b"MAIL FROM:<s@client.example>\r\n"
-RCPT = b"RCPT TO:<dev-a@inbox.example>\r\n"
 
 
 def test_a_silent_client_is_disconnected(house: House) -> None:

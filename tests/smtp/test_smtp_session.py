@@ -5,11 +5,8 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.smtp.talk import HOST_NAME, House, Talk
+from tests.smtp.talk import HOST_NAME, MAIL, RCPT, House, Talk
 from tests.table import rows
-
-MAIL = b"MAIL FROM:<s@client.example>\r\n"
-RCPT = b"RCPT TO:<dev-a@inbox.example>\r\n"
 
 
 def test_ehlo_lists_extensions() -> None:

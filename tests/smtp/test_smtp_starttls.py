@@ -15,9 +15,9 @@ from mailcheck.smtp.settings import Limits, SmtpSettings
 from mailcheck.smtp.verbs import VERBS
 from tests.fakes.mail_receiver import JOURNAL, FakeMailReceiver
 from tests.smtp.loopback import LoopbackClient, served
+from tests.smtp.talk import MAIL
 
 NOW = Instant(1_795_000_000_000)
-MAIL = b"MAIL FROM:<s@client.example>\r\n"
 MESSAGE = MAIL + b"RCPT TO:<dev-a@inbox.example>\r\nDATA\r\nhi\r\n.\r\n"
 
 
