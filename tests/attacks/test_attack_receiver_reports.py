@@ -48,6 +48,13 @@ def changed(old: str, new: str) -> bytes:
     return GOOD.replace(old.encode(), new.encode(), 1)
 
 
+def with_more_attachments(mail: bytes, count: int) -> bytes:
+    """Return a mail with its attachment ``count`` times more."""
+    boundary = b"--" + mail.split(b'boundary="')[1].split(b'"')[0]
+    part = mail.split(boundary)[2]
+    return mail.replace(boundary + b"--", (boundary + part) * count + boundary + b"--")
+
+
 def gzip_bomb(size: int) -> bytes:
     """Return ``size`` blanks, compressed in pieces to a thousandth of their size."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
@@ -105,12 +112,7 @@ def test_crowds_of_pieces_are_not_unpacked(crowd: bytes) -> None:
 def test_a_mail_shares_its_room_for_pieces() -> None:
     """The attachments of one mail share the limit of 1,000 members."""
     mail = report_mail(EMPTY_MEMBER * (MAX_MEMBERS // 2), "application/gzip", "r.xml.gz")
-    boundary = mail.split(b'boundary="')[1].split(b'"')[0]
-    part = mail.split(b"--" + boundary)[2]
-    crowd = mail.replace(
-        b"--" + boundary + b"--", (b"--" + boundary + part) * 2 + b"--" + boundary + b"--"
-    )
-    found = read_report_mail(crowd)
+    found = read_report_mail(with_more_attachments(mail, 2))
     assert [isinstance(one, RejectedDocument) and one.why == PIECES for one in found] == [
         False,
         False,
@@ -243,11 +245,6 @@ def test_what_is_no_report_is_refused(data: bytes) -> None:
 def test_a_mail_of_many_bombs_is_cut_short() -> None:
     """Only as many attachments of a mail are read as a mail may have reports."""
     mail = report_mail(gzip_bomb(20 * 2**20), "application/gzip", "r.xml.gz")
-    boundary = mail.split(b'boundary="')[1].split(b'"')[0]
-    part = mail.split(b"--" + boundary)[2]
-    crowd = mail.replace(
-        b"--" + boundary + b"--", (b"--" + boundary + part) * 200 + b"--" + boundary + b"--"
-    )
-    found = read_report_mail(crowd)
+    found = read_report_mail(with_more_attachments(mail, 200))
     assert len(found) == MAX_DOCUMENTS
     assert all(isinstance(one, RejectedDocument) for one in found)

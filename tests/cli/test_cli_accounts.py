@@ -93,12 +93,6 @@ def test_ids_can_be_shortened(with_alice: Mailcheck) -> None:
     assert (unknown.status, "`mailcheck key list` shows" in unknown.errors) == (1, True)
 
 
-def test_a_misspelt_account(with_alice: Mailcheck) -> None:
-    """An unknown name names the most similar account."""
-    assert "did you mean 'alice'?" in with_alice("key", "issue", "alise").errors
-    assert "`mailcheck account list` shows all" in with_alice("key", "issue", "xyz").errors
-
-
 def test_the_next_command_can_be_pasted(mailcheck: Mailcheck) -> None:
     """The suggested command works in a shell for any name."""
     added = mailcheck("account", "add", " it's $HOME ")
@@ -155,13 +149,24 @@ def test_a_key_is_revoked(with_alice: Mailcheck) -> None:
     assert key_id in again.errors
 
 
-@rows(["key", "issue", "nobody"], ["key", "list", "nobody"], ["key", "revoke", "nothing"])
-def test_what_is_not_there(mailcheck: Mailcheck, arguments: list[str]) -> None:
-    """A missing account or key is named on standard error."""
-    outcome = mailcheck(*arguments)
+@rows(
+    ("key issue nobody", "'nobody'"),
+    ("key list nobody", "'nobody'"),
+    ("key revoke nothing", "'nothing'"),
+    ("key issue alise", "did you mean 'alice'?"),
+    ("key issue xyz", "`mailcheck account list` shows all"),
+    ("account sessions alice --end abc", "'abc'"),
+    ("account passkeys alice --remove abc", "'abc'"),
+    ("account link alice 248289761001", "[oidc] issuer"),
+    ("client add Copilot --redirect-uri http://agent.example/", "must use https"),
+    ("client remove nothing", "'nothing'"),
+)
+def test_what_is_refused(with_alice: Mailcheck, line: str, problem: str) -> None:
+    """What is missing, misspelt or not acceptable is named on standard error, with status 1."""
+    outcome = with_alice(*line.split())
     assert (outcome.status, outcome.output) == (1, "")
     assert outcome.errors.startswith("mailcheck: ")
-    assert repr(arguments[2]) in outcome.errors
+    assert problem in outcome.errors
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "1.5", "many", "", "²", "9" * 10, "9" * 30])
@@ -292,13 +297,12 @@ def test_an_account_is_disabled_and_deleted(with_alice: Mailcheck) -> None:
     assert with_alice("account", "delete", "alice", "--yes").status == 1
 
 
-def test_sessions_are_listed_and_ended(with_alice: Mailcheck) -> None:
-    """An account without sessions has an empty list; an unknown session is an error."""
-    assert with_alice("account", "sessions", "alice").lines == []
+def test_sessions_and_passkeys_are_listed_and_ended(with_alice: Mailcheck) -> None:
+    """An account without sessions and passkeys has empty lists, of which all can be ended."""
+    for kind in ("sessions", "passkeys"):
+        assert with_alice("account", kind, "alice").lines == []
     assert with_alice("account", "sessions", "alice", "--end", "all").status == 0
-    unknown = with_alice("account", "sessions", "alice", "--end", "abc")
-    assert unknown.status == 1
-    assert "'abc'" in unknown.errors
+    assert "removed: none" in with_alice("account", "passkeys", "alice", "--remove", "all").errors
 
 
 def test_the_audit_log(with_alice: Mailcheck) -> None:
@@ -354,16 +358,7 @@ def test_clients_of_oauth(mailcheck: Mailcheck) -> None:
     removed = mailcheck("client", "remove", client_id)
     assert "0 grants" in removed.errors
     assert mailcheck("client", "list").lines == []
-    again = mailcheck("client", "remove", client_id)
-    assert again.status == 1
-    assert client_id in again.errors
-
-
-def test_a_bad_client_of_oauth(mailcheck: Mailcheck) -> None:
-    """A redirect URI that is not acceptable is named, and nothing is registered."""
-    added = mailcheck("client", "add", "Copilot", "--redirect-uri", "http://agent.example/")
-    assert added.status == 1
-    assert "'http://agent.example/' must use https" in added.errors
+    assert mailcheck("client", "remove", client_id).status == 1
     assert mailcheck("client", "add", " ", "--redirect-uri", URI).status == 1
     assert mailcheck("client", "list").lines == []
 
@@ -376,19 +371,3 @@ def test_a_sign_in_link_is_printed(with_alice: Mailcheck) -> None:
     with_alice("project", "add", "shop", "--owner", "alice")
     assert with_alice("account", "sign-in-link", "shop").status == 1
     assert with_alice("account", "sign-in-link", "nobody").status != 0
-
-
-def test_passkeys_are_listed_and_removed(with_alice: Mailcheck) -> None:
-    """An account without passkeys has an empty list; an unknown passkey is an error."""
-    assert with_alice("account", "passkeys", "alice").lines == []
-    assert "removed: none" in with_alice("account", "passkeys", "alice", "--remove", "all").errors
-    unknown = with_alice("account", "passkeys", "alice", "--remove", "abc")
-    assert unknown.status != 0
-    assert "'abc'" in unknown.errors
-
-
-def test_a_company_account_needs_a_provider(with_alice: Mailcheck) -> None:
-    """Without a configured provider, linking is an error that names the option."""
-    linked = with_alice("account", "link", "alice", "248289761001")
-    assert linked.status != 0
-    assert "[oidc] issuer" in linked.errors

@@ -10,7 +10,8 @@ from mailcheck.config.options import Config, StorageOptions
 from mailcheck.core.audit import Action
 from mailcheck.core.identifiers import ADDRESS_FILE
 from mailcheck.core.rights import Rights, Scope
-from tests.cli.command_line import Mailcheck, Outcome, run_command
+from tests.cli.command_line import Mailcheck, Outcome
+from tests.cli.house_commands import commands_at
 from tests.cli.test_cli_setup import FILE
 from tests.house import House, config_in_memory, run
 from tests.servers.house_server import serving_house
@@ -29,14 +30,12 @@ def house() -> House:
 @pytest.fixture
 def apply(house: House, tmp_path: Path) -> Iterator[Mailcheck]:
     """Run ``mailcheck apply`` with a key of the operator that has all scopes."""
-    key = tmp_path / "key"
-    key.write_text(house.issue_key(house.account, rights=Rights(frozenset(Scope))))
-    with serving_house(house) as url:
+    key = house.issue_key(house.account, rights=Rights(frozenset(Scope)))
+    with commands_at(house, tmp_path, "apply", str(tmp_path / "team.toml"), key=key) as run_apply:
 
         def call(text: str, *rest: str) -> Outcome:
             (tmp_path / "team.toml").write_text(text)
-            options = ("--url", url, "--key-file", str(key), *rest)
-            return run_command("apply", str(tmp_path / "team.toml"), *options)
+            return run_apply(*rest)
 
         yield call
 

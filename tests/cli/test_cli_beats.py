@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import Mailcheck, Outcome, run_command
+from tests.cli.command_line import Mailcheck, run_command
+from tests.cli.house_commands import commands_at
 from tests.servers.daemon import HOST, free_ports
-from tests.servers.house_server import serving_house
 from tests.web.test_web_heartbeats import HOUR, Beating
 
 ADDRESS = "dev-k5m2c7qxw4h3a+beat.backup@mailcheck.example"
@@ -25,14 +25,8 @@ def beating() -> Iterator[Beating]:
 @pytest.fixture
 def beat(beating: Beating, tmp_path: Path) -> Iterator[Mailcheck]:
     """Run ``mailcheck beat`` with the key of its first account."""
-    key = tmp_path / "key"
-    key.write_text(beating.house.key)
-    with serving_house(beating.house) as url:
-
-        def call(part: str, *rest: str) -> Outcome:
-            return run_command("beat", part, "--url", url, "--key-file", str(key), *rest)
-
-        yield call
+    with commands_at(beating.house, tmp_path, "beat") as beat:
+        yield beat
 
 
 def test_heartbeats_are_added_listed_and_removed(beat: Mailcheck, beating: Beating) -> None:

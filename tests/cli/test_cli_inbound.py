@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from mailcheck.ports.probes import InboundAnswer
-from tests.cli.command_line import Mailcheck, Outcome, run_command
+from tests.cli.command_line import Mailcheck
+from tests.cli.house_commands import commands_at
 from tests.house import House, config_in_memory, run
-from tests.servers.house_server import serving_house
 
 
 @pytest.fixture
@@ -24,14 +24,8 @@ def house() -> Iterator[House]:
 @pytest.fixture
 def inbound(house: House, tmp_path: Path) -> Iterator[Mailcheck]:
     """Run ``mailcheck inbound`` with the key of its first account."""
-    key = tmp_path / "key"
-    key.write_text(house.key)
-    with serving_house(house) as url:
-
-        def call(part: str, *rest: str) -> Outcome:
-            return run_command("inbound", part, "--url", url, "--key-file", str(key), *rest)
-
-        yield call
+    with commands_at(house, tmp_path, "inbound") as inbound:
+        yield inbound
 
 
 def test_mail_is_sent_to_an_application(inbound: Mailcheck, house: House, tmp_path: Path) -> None:

@@ -9,12 +9,12 @@ import pytest_twisted
 
 from mailcheck.api.domains.report_overviews import DmarcFiles, TlsFiles
 from mailcheck.cli import report_files
-from tests.cli.command_line import Outcome, run_command, run_work
+from tests.cli.command_line import run_command, run_work
+from tests.cli.house_commands import commands_at
 from tests.corpus.report_files import FOLDER, document, gzipped, report_mail, zipped
 from tests.fakes.dmarc_year import DOMAIN, Year, year_zone
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.report_senders import reports_zone, signed_letter, signed_report
-from tests.servers.house_server import serving_house
 from tests.servers.name_server import running_name_server
 from tests.web.checking import checking_house
 from tests.web.reporting import address, count_days, reporting_house, send
@@ -115,13 +115,7 @@ def test_reports_of_an_account_are_listed_and_deleted(tmp_path: Path) -> None:
     house = reporting_house(reports_zone())
     for name in ("google.xml", "yahoo.xml", "gmx.xml"):
         send(house, signed_report(name, address(house)))
-    key = tmp_path / "key"
-    key.write_text(house.key)
-    with serving_house(house) as url:
-
-        def call(*arguments: str) -> Outcome:
-            return run_command("reports", *arguments, "--url", url, "--key-file", str(key))
-
+    with commands_at(house, tmp_path, "reports") as call:
         listed = call("list")
         assert [line.split()[1:5] for line in sorted(listed.lines, key=lambda x: x.split()[4])] == [
             ["2026-11-19", "dmarc", "counted", name]
@@ -153,8 +147,7 @@ def test_reports_of_an_account_are_listed_and_deleted(tmp_path: Path) -> None:
 def test_reports_are_imported_from_files(tmp_path: Path) -> None:
     """Folders, Maildirs, mailboxes and archives are imported; rejected files have a line each."""
     house = reporting_house(reports_zone())
-    key, folder = tmp_path / "key", tmp_path / "reports"
-    key.write_text(house.key)
+    folder = tmp_path / "reports"
     google, yahoo = document("google.xml"), document("yahoo.xml")
     mail = report_mail(gzipped(google), "application/gzip", "r.xml.gz")
     files = {
@@ -173,26 +166,23 @@ def test_reports_are_imported_from_files(tmp_path: Path) -> None:
     for name, data in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(data)
-    with serving_house(house) as url:
-
-        def call(*arguments: str) -> Outcome:
-            options = ("--url", url, "--key-file", str(key))
-            return run_command("reports", "import", *arguments, *options)
-
-        first = call(str(folder))
+    with commands_at(house, tmp_path, "reports") as reports:
+        first = reports("import", str(folder))
         assert first.status == 1
         (rejected,) = first.lines
         assert rejected.startswith(f"{folder}/notes.txt: it contains no report")
         assert first.errors == "3 new, 5 known, 1 rejected\n"
-        again = json.loads(call("--json", str(folder / "a.xml"), str(folder / "year")).output)
+        again = json.loads(
+            reports("import", "--json", str(folder / "a.xml"), str(folder / "year")).output
+        )
         assert (again["new"], again["known"], again["rejected"]) == (0, 2, 0)
         assert [one["file"] for one in again["files"]] == [
             str(folder / "a.xml"),
             str(folder / "year" / "b.zip"),
         ]
-        listed = run_command("reports", "list", "--url", url, "--key-file", str(key))
+        listed = reports("list")
         assert {line.rsplit(None, 1)[1] for line in listed.lines} == {"uploaded"}
-        absent = call(str(folder / "absent"))
+        absent = reports("import", str(folder / "absent"))
         assert (absent.status, "does not exist" in absent.errors) == (2, True)
 
 
@@ -224,14 +214,7 @@ def test_the_plan_of_a_domain(tmp_path: Path) -> None:
     zone = year_zone()
     house, year = checking_house(zone), Year(zone)
     zone.publish(f"_dmarc.{DOMAIN}", "TXT", f"v=DMARC1; p=none; rua=mailto:{address(house)}")
-    key = tmp_path / "key"
-    key.write_text(house.key)
-    with serving_house(house) as url:
-
-        def plan(*arguments: str) -> Outcome:
-            options = ("--url", url, "--key-file", str(key))
-            return run_command("dmarc", "plan", DOMAIN, *arguments, *options)
-
+    with commands_at(house, tmp_path, "dmarc", "plan", DOMAIN) as plan:
         nothing = plan()
         assert nothing.status == 3
         assert "There are no reports about the last 30 days." in nothing.output
@@ -254,7 +237,7 @@ def test_the_plan_of_a_domain(tmp_path: Path) -> None:
         assert safe.lines[-2] == "  Safe to publish:"
         record = f"v=DMARC1; p=quarantine; rua=mailto:{address(house)}"
         assert safe.lines[-1] == f"  _dmarc.example.org  TXT  {record}"
-    unnamed = run_command("dmarc", "plan", "--url", "http://127.0.0.1:1", "--key-file", str(key))
+    unnamed = run_command("dmarc", "plan", "--url", "http://127.0.0.1:1", "--key-file", "key")
     assert (unnamed.status, unnamed.errors) == (
         2,
         "mailcheck: name one domain: mailcheck dmarc plan DOMAIN\n",

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command_line import Mailcheck, Outcome, run_command
+from tests.cli.command_line import Mailcheck, run_command
+from tests.cli.house_commands import commands_at
 from tests.servers.daemon import HOST, free_ports
-from tests.servers.house_server import serving_house
 from tests.table import rows
 from tests.web.test_web_watches import HOUR, Watching
 
@@ -24,16 +24,8 @@ def watching() -> Watching:
 @pytest.fixture
 def watch(watching: Watching, tmp_path: Path) -> Iterator[Mailcheck]:
     """Run ``mailcheck watch`` with the key of its first account."""
-    key = tmp_path / "key"
-    key.write_text(watching.house.key)
-    with serving_house(watching.house) as url:
-
-        def call(*arguments: str) -> Outcome:
-            part, *rest = arguments
-            given = ("--url", url, "--key-file", str(key))
-            return run_command("watch", part, *given, *rest)
-
-        yield call
+    with commands_at(watching.house, tmp_path, "watch") as watch:
+        yield watch
 
 
 def test_what_is_watched_and_what_is_not(watch: Mailcheck, tmp_path: Path) -> None:
@@ -133,11 +125,13 @@ def test_one_that_is_not_there(watch: Mailcheck) -> None:
     assert watch("list").output == ""
 
 
+@pytest.mark.usefixtures("watch")
 @rows("list", "show", "remove", "add")
-def test_no_daemon(watch: Mailcheck, part: str) -> None:
+def test_no_daemon(part: str) -> None:
     """Without an answer of the daemon the status is 3, with advice."""
     named = [] if part == "list" else ["good.example"]
     (nobody,) = free_ports(1)
-    lost = watch(part, *named, "--url", f"http://{HOST}:{nobody}")
+    url = f"http://{HOST}:{nobody}"
+    lost = run_command("watch", part, *named, "--url", url, "--key-file", "key")
     assert (lost.status, lost.output) == (3, "")
     assert "is it running?" in lost.errors

@@ -142,6 +142,14 @@ def stopped(processes: Processes) -> list[Any]:
     return ended
 
 
+def end_all(machine: Machine, processes: Processes) -> None:
+    """Stop them, and end each."""
+    ended = stopped(processes)
+    for child in machine.children:
+        child.end()
+    assert ended
+
+
 def test_each_process_gets_the_open_ports() -> None:
     """The parent opens the ports once, accepts no connection, and passes them on."""
     machine = Machine()
@@ -152,10 +160,7 @@ def test_each_process_gets_the_open_ports() -> None:
         assert child.descriptors == {0: 0, 1: 1, 2: 2, 3: 71, 4: 72, 5: "r"}
         assert child.arguments[-3:] == ["--config=a.toml", "--inherited", "3,4"]
         assert child.environment == {"NUMBER": str(number), "PIPE": "5"}
-    ended = stopped(processes)
-    for child in machine.children:
-        child.end()
-    assert ended
+    end_all(machine, processes)
     assert not any(port.is_open for port in machine.ports)
 
 
@@ -269,10 +274,7 @@ def test_all_are_told_to_read_again() -> None:
         protocol.childDataReceived(5, report_line())
     assert done[2:] == ["process 1: it ended meanwhile"]
     del machine.children[0]
-    ended = stopped(processes)
-    for child in machine.children:
-        child.end()
-    assert ended
+    end_all(machine, processes)
 
 
 def config_of(folder: Path) -> Config:
@@ -305,10 +307,7 @@ def test_what_each_process_has_for_itself(tmp_path: Path) -> None:
     assert first["MAILCHECK_OPS_LISTEN"] == "127.0.0.1:9000,unix:/run/metrics"
     assert second["MAILCHECK_OPS_LISTEN"] == "127.0.0.1:9001"
     assert metrics_addresses(config, 1) == ["127.0.0.1:9001"]
-    ended = stopped(processes)
-    for child in machine.children:
-        child.end()
-    assert ended
+    end_all(machine, processes)
 
 
 def test_a_process_finds_the_ports_that_it_was_given(tmp_path: Path) -> None:

@@ -6,14 +6,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from twisted.internet.error import ProcessDone
 from twisted.internet.task import Clock
-from twisted.logger import ILogObserver, LogEvent, globalLogPublisher
+from twisted.logger import capturedLogs
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
@@ -100,10 +101,19 @@ def processes() -> Processes:
     return Processes()
 
 
-@pytest.fixture
-def private(processes: Processes) -> Iterator[SpamdService]:
-    """A started service with the program installed. No process remains after the test."""
-    service = SpamdService(processes, SpamdSettings(), lambda: "/usr/sbin/spamd")
+def installed() -> str:
+    """Find the program."""
+    return "/usr/sbin/spamd"
+
+
+@contextmanager
+def serving(
+    processes: Processes,
+    find: Callable[[], str | None] = installed,
+    **settings: Any,
+) -> Iterator[SpamdService]:
+    """Run a service. No process remains afterwards."""
+    service = SpamdService(processes, SpamdSettings(**settings), find)
     service.startService()
     yield service
     stopped = collect(service.stopService())
@@ -112,6 +122,13 @@ def private(processes: Processes) -> Iterator[SpamdService]:
             processes.die(index)
     assert stopped
     assert processes.getDelayedCalls() == []
+
+
+@pytest.fixture
+def private(processes: Processes) -> Iterator[SpamdService]:
+    """A started service with the program installed."""
+    with serving(processes) as service:
+        yield service
 
 
 def problem_of(results: list[Any]) -> FilterProblem:
@@ -151,28 +168,21 @@ class TestStarting:
 
     def test_network_tests(self, processes: Processes) -> None:
         """The operator can enable network tests."""
-        settings = SpamdSettings(network_tests=True)
-        service = SpamdService(processes, settings, lambda: "/usr/sbin/spamd")
-        service.startService()
-        collect(service.socket_path())
+        with serving(processes, network_tests=True) as service:
+            collect(service.socket_path())
         assert "--local" not in processes.commands[0]
-        collect(service.stopService())
-        processes.die()
 
     def test_not_installed(self, processes: Processes) -> None:
         """If the program is missing nothing is started. It is searched for again each time."""
         found = [None, None, "/usr/sbin/spamd"]
-        service = SpamdService(processes, SpamdSettings(), lambda: found.pop(0))
-        service.startService()
-        for _ in range(2):
-            assert problem_of(collect(service.socket_path())) is FilterProblem.NOT_INSTALLED
-        assert collect(service.socket_path()) == []
-        collect(service.stopService())
-        processes.die()
+        with serving(processes, lambda: found.pop(0)) as service:
+            for _ in range(2):
+                assert problem_of(collect(service.socket_path())) is FilterProblem.NOT_INSTALLED
+            assert collect(service.socket_path()) == []
 
     def test_a_service_that_does_not_run(self, processes: Processes) -> None:
         """Before the start and after the stop of the service it is unavailable."""
-        service = SpamdService(processes, SpamdSettings(), lambda: "/usr/sbin/spamd")
+        service = SpamdService(processes, SpamdSettings(), installed)
         assert problem_of(collect(service.socket_path())) is FilterProblem.UNREACHABLE
         assert collect(service.stopService()) == [None]
         assert processes.started == []
@@ -187,14 +197,10 @@ class TestStarting:
 
     def test_a_user_that_does_not_exist(self, processes: Processes) -> None:
         """An unknown user is reported if the daemon runs as root."""
-        service = SpamdService(processes, SpamdSettings(user="nobody-x"), lambda: "spamd")
-        service.startService()
-        results = collect(service.socket_path())
-        if os.geteuid() == 0:
-            assert problem_of(results) is FilterProblem.UNREACHABLE
-        collect(service.stopService())
-        for index in range(len(processes.started)):
-            processes.die(index)
+        with serving(processes, user="nobody-x") as service:
+            results = collect(service.socket_path())
+            if os.geteuid() == 0:
+                assert problem_of(results) is FilterProblem.UNREACHABLE
 
     def test_it_does_not_listen(self, processes: Processes, private: SpamdService) -> None:
         """If it does not become ready, it is ended and not restarted at once."""
@@ -273,7 +279,7 @@ class TestEnding:
 
     def test_stopping(self, processes: Processes) -> None:
         """The service stops after the process has ended, and waiting callers fail."""
-        service = SpamdService(processes, SpamdSettings(), lambda: "/usr/sbin/spamd")
+        service = SpamdService(processes, SpamdSettings(), installed)
         service.startService()
         waiting = collect(service.socket_path())
         stopped = collect(service.stopService())
@@ -299,28 +305,19 @@ class TestEnding:
 
 def test_no_mail_gets_into_the_log(processes: Processes, private: SpamdService) -> None:
     """The output of spamd is logged during the start, later only messages about itself."""
-    events: list[LogEvent] = []
-
-    @implementer(ILogObserver)
-    class Observer:
-        def __call__(self, event: LogEvent) -> None:
-            events.append(event)
-
-    observer = Observer()
-    globalLogPublisher.addObserver(observer)
-    collect(private.socket_path())
-    processes.say(HEAD + b"warn: config: failed to parse line\n")
-    processes.say(STARTED)
-    for secret in (
-        b"info: spamd: checking message <secret@example.com> for (unknown):65534",
-        b"info: spamd: result: . 0 - secret scantime=0.1",
-        b"warn: plugin: eval failed: secret",
-        b"info: spamd: server started on UNIX domain socket secret (running version 1)",
-    ):
-        processes.say(HEAD + secret + b"\n")
-    processes.say(b"secret\n" + b"secret" * 1_000_000)
-    processes.say(b"\n" + HEAD + b"warn: spamd: timeout: (25 second timeout)\n")
-    globalLogPublisher.removeObserver(observer)
+    with capturedLogs() as events:
+        collect(private.socket_path())
+        processes.say(HEAD + b"warn: config: failed to parse line\n")
+        processes.say(STARTED)
+        for secret in (
+            b"info: spamd: checking message <secret@example.com> for (unknown):65534",
+            b"info: spamd: result: . 0 - secret scantime=0.1",
+            b"warn: plugin: eval failed: secret",
+            b"info: spamd: server started on UNIX domain socket secret (running version 1)",
+        ):
+            processes.say(HEAD + secret + b"\n")
+        processes.say(b"secret\n" + b"secret" * 1_000_000)
+        processes.say(b"\n" + HEAD + b"warn: spamd: timeout: (25 second timeout)\n")
     shown = [event["text"] for event in events if "text" in event]
     assert shown == ["config: failed to parse line", "spamd: timeout: (25 second timeout)"]
     assert "secret" not in repr(events)

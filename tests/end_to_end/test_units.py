@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.docs.blocks import ROOT
-from tests.end_to_end.single_faults import SENDERS, zone_of_all
+from tests.end_to_end.single_faults import SENDERS
 from tests.end_to_end.test_dashboard import Visitor
 from tests.end_to_end.test_deliverability import World
+from tests.end_to_end.test_deliverability import dns as dns
 from tests.end_to_end.test_deliverability import options as options_of_world
 from tests.servers.daemon import Daemon
-from tests.servers.name_server import running_name_server
 from tests.servers.programs import find_program
 from tests.servers.systemd import SupervisedDaemon
 from tests.servers.unit_sandbox import read_unit
@@ -50,13 +50,6 @@ def daemon_of(unit: Path, folder: Path, dns: str) -> Daemon:
     if UNITS[unit.name] is SupervisedDaemon:
         return SupervisedDaemon(folder, WATCHDOG, command=command, **options)
     return Daemon(folder, command=command, **options)
-
-
-@pytest.fixture(scope="module")
-def dns() -> Iterator[str]:
-    """The address of the name server of all senders."""
-    with running_name_server(zone_of_all()) as server:
-        yield f"{server.host}:{server.port}"
 
 
 def assert_it_works(daemon: Daemon) -> None:

@@ -27,10 +27,7 @@ def serving_house(house: House) -> Iterator[str]:
             found = house.open(
                 self.path, self.command, None, headers=given, data=body or None
             ).answer()
-            self.send_response(found.status)
-            self.send_header("Content-Length", str(len(found.body)))
-            self.end_headers()
-            self.wfile.write(found.body)
+            self.send_answer(found.body, found.status)
 
         do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer  # noqa: N815, required by http.server
 

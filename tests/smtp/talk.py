@@ -78,6 +78,12 @@ class House:
         """Open a connection without reading its greeting."""
         return Talk(self.factory, client_ip)
 
+    def connected(self) -> Talk:
+        """Open a connection and read its greeting."""
+        talk = self.connect()
+        talk.heard()
+        return talk
+
     def greeted(self, client_ip: str = PUBLIC_IP) -> Talk:
         """Open a connection and send EHLO."""
         talk = self.connect(client_ip)

@@ -11,8 +11,7 @@ from tests.table import rows
 
 def test_ehlo_lists_extensions() -> None:
     """The extensions are listed; TLS and AUTH only where they are available."""
-    talk = House().connect()
-    talk.heard()
+    talk = House().connected()
     lines = talk.say(b"EHLO client.example\r\n").decode().split("\r\n")
     assert lines[0] == f"250-{HOST_NAME}"
     assert {line[4:] for line in lines[1:-1]} == {
@@ -29,8 +28,7 @@ def test_ehlo_lists_extensions() -> None:
 
 def test_helo_lists_no_extensions(house: House) -> None:
     """HELO gets one line, and the session records that EHLO was not used."""
-    talk = house.connect()
-    talk.heard()
+    talk = house.connected()
     assert talk.say(b"HELO client.example\r\n") == f"250 {HOST_NAME}\r\n".encode()
     talk.say(MAIL + RCPT + b"DATA\r\n", b"hi\r\n.\r\n")
     assert not house.receiver.delivered[0].session.is_extended
@@ -38,8 +36,7 @@ def test_helo_lists_no_extensions(house: House) -> None:
 
 def test_a_name_is_required() -> None:
     """A greeting with a missing or invalid name is rejected and changes nothing."""
-    talk = House().connect()
-    talk.heard()
+    talk = House().connected()
     assert talk.say(b"EHLO\r\n").startswith(b"501 ")
     assert talk.say(b"HELO <x>\r\n").startswith(b"501 ")
     assert talk.codes(MAIL) == ["503"]
@@ -60,16 +57,14 @@ def test_a_name_is_required() -> None:
 )
 def test_names_of_real_machines_are_accepted(verb: bytes, name: bytes, is_submission: bool) -> None:
     """A name that RFC 5321 does not allow is accepted on both ports, and kept for the report."""
-    talk = House(is_submission=is_submission).connect()
-    talk.heard()
+    talk = House(is_submission=is_submission).connected()
     assert talk.codes(verb + name + b"\r\n")[-1] == "250"
 
 
 @rows(b"ehlo x\r\n", b"EhLo x  \r\n", b"EHLO \t x\r\n")
 def test_case_and_spaces_are_ignored(case: bytes) -> None:
     """Verbs may be in any case, and trailing spaces are allowed (RFC 5321 2.4 and 4.1.1)."""
-    talk = House().connect()
-    talk.heard()
+    talk = House().connected()
     assert talk.codes(case) == ["250"]
 
 
@@ -118,8 +113,7 @@ def test_replies_have_enhanced_codes() -> None:
 
     See RFC 2034 4.
     """
-    talk = House().connect()
-    talk.heard()
+    talk = House().connected()
     talk.say(b"EHLO x\r\n")
     said = talk.say(
         MAIL + RCPT + b"RCPT TO:<nobody@inbox.example>\r\nVRFY a\r\nFOO\r\nHELP\r\nDATA\r\n",
@@ -142,8 +136,7 @@ def test_a_second_mail_on_the_same_connection(house: House, talk: Talk) -> None:
 
 def test_everything_may_be_pipelined(house: House) -> None:
     """Commands in one packet run in order, and their replies are written together."""
-    talk = house.connect()
-    talk.heard()
+    talk = house.connected()
     batch = b"EHLO x\r\n" + (MAIL + RCPT + b"DATA\r\nhi\r\n.\r\n") * 2 + b"QUIT\r\n"
     assert talk.codes(batch) == ["250", *["250", "250", "354", "250"] * 2, "221"]
     assert house.messages == [b"hi\r\n", b"hi\r\n"]
@@ -153,8 +146,7 @@ def test_everything_may_be_pipelined(house: House) -> None:
 def test_a_browser_is_disconnected(verb: bytes) -> None:
     """An HTTP request is rejected at its first line."""
     house = House()
-    talk = house.connect()
-    talk.heard()
+    talk = house.connected()
     request = verb + b" / HTTP/1.1\r\n\r\nEHLO x\r\n" + MAIL + RCPT + b"DATA\r\nhi\r\n.\r\n"
     assert talk.codes(request) == ["421"]
     assert talk.is_closed
@@ -164,8 +156,7 @@ def test_a_browser_is_disconnected(verb: bytes) -> None:
 @rows(b"EHLO x\n", b"EHLO\rx\r\n", b"EHLO x\0\r\n", b"NOOP\nNOOP\r\n")
 def test_bare_line_ends_close_the_connection(line: bytes) -> None:
     """A command line with a bare CR, LF or NUL gets a reply and closes the connection."""
-    talk = House().connect()
-    talk.heard()
+    talk = House().connected()
     assert talk.say(line + b"NOOP\r\n").startswith(b"500 5.5.2 ")
     assert talk.is_closed
 
