@@ -108,7 +108,6 @@ def test_no_link_selected(visited: Visited) -> None:
 
 def test_a_test_has_the_checks_of_its_mail(visited: Visited) -> None:
     """A report links to the same checks, which other accounts cannot see."""
-    visited.browser.open(visited.path)
     made = visited.browser.submit(f"{visited.path}/test")
     visited.path = made.headers["location"]
     visited.house.pass_time(60)

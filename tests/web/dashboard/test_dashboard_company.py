@@ -174,7 +174,6 @@ def test_an_owner_links_and_removes_a_company_account(
 ) -> None:
     """A signed-in person links an account by a form, and signs in with it from then on."""
     browser.sign_up("bob")
-    browser.open("/account")
     answer = browser.submit("/account/company")
     assert answer.status == 200
     (url,) = {one for one in answer.body.decode().split('"') if one.startswith(ISSUER)}

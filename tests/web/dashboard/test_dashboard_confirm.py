@@ -124,7 +124,6 @@ def test_a_passkey_needs_a_confirmation(house: House, browser: Browser) -> None:
     refused = browser.submit("/account/passkeys/options", "Accept: application/json")
     assert refused.status == 403
     assert browser.submit("/account/passkeys", name="x", credential="{}").status == 403
-    browser.open("/account")
     done = browser.submit("/account/confirm", **{"confirm-password": PASSWORD})
     assert done.headers["location"] == "/account?done=confirmed"
     assert add(browser, authenticator()).headers["location"] == "/account?done=passkey-added"
@@ -144,7 +143,6 @@ def test_scripts_are_told(browser: Browser) -> None:
 def with_passkey(house: House, browser: Browser) -> Authenticator:
     """Give Ann a passkey, and let some time pass."""
     device = authenticator()
-    browser.open("/account")
     browser.submit("/account/confirm", **{"confirm-password": PASSWORD})
     add(browser, device)
     house.pass_time(LATER)
@@ -165,7 +163,6 @@ def test_a_passkey_confirms(house: House, browser: Browser) -> None:
     answer = device.get(asked)
     assert create_key(browser, **{"confirm-credential": answer}).status == 200
     house.pass_time(LATER)
-    browser.open("/keys")
     assert create_key(browser, **{"confirm-credential": answer}).status == 403
 
 
@@ -176,7 +173,6 @@ def test_the_passkey_of_another_person(house: House, browser: Browser) -> None:
     thief.sign_up("thief", PASSWORD)
     device = authenticator()
     add(thief, device)
-    thief.open("/account")
     own = options(thief, "/account/confirm/options")
     device.counter += 1
     refused = create_key(browser, **{"confirm-credential": device.get(own)})

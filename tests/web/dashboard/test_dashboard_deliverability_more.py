@@ -53,7 +53,6 @@ def stranger(scored: ScoredHouse) -> Browser:
 @pytest.fixture
 def test_id(scored: ScoredHouse, browser: Browser) -> str:
     """Create a test with a mail and a report."""
-    browser.open("/tests")
     made = browser.submit("/tests").headers["location"].removeprefix("/p/me/tests/")
     scored.send(made)
     return made
@@ -103,7 +102,6 @@ def test_a_shared_report_has_the_checks_of_its_mail(
         assert text in stranger.words
     assert answer.headers["x-robots-tag"] == "noindex, nofollow"
     assert "<form" not in answer.body.decode()
-    browser.open(f"/tests/{test_id}")
     browser.submit(f"/tests/{test_id}/share")
     assert stranger.open(f"{path}/checks").status == 404
 
@@ -141,7 +139,6 @@ def test_a_shared_test_without_a_report(
     browser: Browser, stranger: Browser, scored: ScoredHouse
 ) -> None:
     """Before there is a report, the page shows only the state of the test."""
-    browser.open("/tests")
     made = browser.submit("/tests").headers["location"].removeprefix("/p/me/tests/")
     tested = result_of(
         scored.house.assembly.tests.store.find_any(DeliverabilityTestId(made), Instant(0))
@@ -207,7 +204,6 @@ def test_no_records(browser: Browser, test_id: str) -> None:
 
 def test_no_mail_yet(browser: Browser) -> None:
     """A test without a mail has no preflight."""
-    browser.open("/tests")
     made = browser.submit("/tests").headers["location"]
     assert browser.open(f"{made}/preflight").status == 400
     assert "No mail has arrived for this test" in browser.words
@@ -217,7 +213,6 @@ def test_a_report_of_a_hostile_mail_is_text(
     scored: ScoredHouse, browser: Browser, stranger: Browser, test_id: str
 ) -> None:
     """On the shared page and in the preflight, markup is escaped."""
-    browser.open("/tests")
     made = browser.submit("/tests").headers["location"].removeprefix("/p/me/tests/")
     raw = MAIL.replace(b"The minutes of Monday", MARKUP.encode())
     scored.send(made, received(raw, helo_name=MARKUP))
@@ -230,7 +225,6 @@ def test_a_report_of_a_hostile_mail_is_text(
 
 def test_the_owner_presses_unsubscribe(scored: ScoredHouse, browser: Browser) -> None:
     """A report presses on request; checking the mail again and shared pages never do."""
-    browser.open("/tests")
     test_id = browser.submit("/tests").headers["location"].removeprefix("/p/me/tests/")
     url = "https://sender.example/leave?id=1"
     offer = f"List-Unsubscribe: <{url}>\r\nList-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n"
@@ -242,7 +236,6 @@ def test_the_owner_presses_unsubscribe(scored: ScoredHouse, browser: Browser) ->
     assert ("POST", url) not in hosts.looked_at
     assert "lack of a CSRF token" in browser.submit(action).body.decode()
     assert hosts.looked_at.count(("POST", url)) == 1
-    browser.open(here)
     assert browser.submit(f"{here}/recheck").status == 303
     assert f'action="{action}"' in browser.open(here).body.decode()
     shared = share_path(browser, test_id)

@@ -139,10 +139,8 @@ def test_the_worst_domain_is_first() -> None:
     """The table lists the domains with the lowest score first, each with its gravest problem."""
     browser = visit_tools(zone_with(POOR))
     for name in ("good.example", "poor.example", "new.example"):
-        browser.open("/domains")
         browser.submit(f"/domains/{name}/watch", on="true")
     for name in ("good.example", "poor.example"):
-        browser.open("/domains")
         browser.submit(f"/domains/{name}/run")
     browser.open("/domains")
     page = browser.words

@@ -222,7 +222,6 @@ def test_a_message_is_sent_again(owner: Browser, receivers: ScriptedReceivers) -
     owner.open(f"{message}/reply")
     route_id = path.rpartition("/")[2]
     owner.follow(owner.submit(f"{message}/again", route_id=route_id))
-    owner.open(f"{message}/reply")
     owner.follow(owner.submit(f"{message}/ready", route_id=route_id, ready="bounce-hard"))
     again, bounce = (request.body.decode() for request in receivers.inbound)
     assert "What is the number?" in again

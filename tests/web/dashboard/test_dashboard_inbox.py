@@ -210,7 +210,6 @@ def test_invalid_parameters(ann: Browser, query: str) -> None:
 
 def test_a_test_mail_is_received(browser: Browser, account: Account) -> None:
     """The test mail has text, HTML, a link and a code, and is received like any other mail."""
-    browser.open("/inbox")
     answer = browser.submit("/inbox/sample", tag="try")
     assert answer.headers["location"] == "/p/me/inbox?done=sample-sent&tag=try"
     browser.follow(answer)
@@ -228,7 +227,6 @@ def test_a_test_mail_is_received(browser: Browser, account: Account) -> None:
 
 def test_a_test_mail_needs_a_valid_tag(ann: Browser) -> None:
     """A test mail to an invalid tag is rejected with an explanation."""
-    ann.open("/inbox")
     assert ann.submit("/inbox/sample", tag="a b").status == 400
 
 
@@ -237,9 +235,7 @@ def test_a_full_inbox_rejects_the_test_mail() -> None:
     small = InboxOptions(max_messages=1)
     browser = Browser(House(config_in_memory(accounts=CHEAP, inbox=small)))
     sign_up(browser)
-    browser.open("/inbox")
     assert browser.submit("/inbox/sample", tag="").status == 303
-    browser.open("/inbox")
     assert browser.submit("/inbox/sample", tag="").status == 409
     assert "inbox is full" in browser.page.text
 
@@ -313,7 +309,6 @@ def test_a_deletion_is_undone(house: House, browser: Browser, account: Account) 
     fields = undo_form(browser)
     other = Browser(house, "192.0.2.11")
     sign_up(other, "bob")
-    other.open("/inbox")
     other.submit("/inbox/undo", **fields)
     house.pass_time(29)
     run(house.assembly.mail.retention.sweep())
@@ -337,7 +332,6 @@ def test_messages_of_others_are_not_deleted(house: House, browser: Browser) -> N
     message_id = receive(house, sign_up(browser))
     other = Browser(house, "192.0.2.11")
     sign_up(other, "bob")
-    other.open("/inbox")
     assert other.submit("/inbox/delete", id=message_id).status == 303
     assert len(subjects(browser)) == 1
 
@@ -358,7 +352,6 @@ def test_the_theme_is_stored_in_a_cookie(ann: Browser) -> None:
     Error pages offer it, too, and lead to the overview.
     """
     assert b'name="theme" value="dark"' in fetch(ann, "/p/me/tests/missing").body
-    ann.open("/keys")
     answer = ann.submit("/theme", theme="dark", next="/keys")
     assert answer.headers["location"] == "/p/me/keys"
     assert ann.cookies["mailcheck-theme"] == "dark"

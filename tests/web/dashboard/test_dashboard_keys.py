@@ -23,7 +23,6 @@ def owner(browser: Browser) -> Browser:
 
 def create(owner: Browser, name: str = "CI") -> str:
     """Create a key by the form and return its secret."""
-    owner.open("/keys")
     answer = owner.submit("/keys", name=name)
     assert answer.status == 200
     found = re.search(r'id="new-key">(mck_[a-z2-7]{32})<', answer.body.decode())
@@ -65,7 +64,6 @@ def test_a_key_is_shown_once(owner: Browser) -> None:
 
 def snippets(owner: Browser) -> tuple[str, dict[str, str]]:
     """Create a key; return its secret and the snippets."""
-    owner.open("/keys")
     page = owner.submit("/keys", name="CI").body.decode()
     found = re.findall(r'<pre id="snippet-(\w+)"[^>]*>(.*?)</pre>', page, re.DOTALL)
     secret = re.search(r'id="new-key">(\w+)<', page)
@@ -120,7 +118,6 @@ def test_a_key_with_its_own_limits(owner: Browser) -> None:
 
 def test_a_limited_key(owner: Browser) -> None:
     """A key that was created with limits has them, and the page shows them."""
-    owner.open("/keys")
     answer = owner.submit(
         "/keys", name="CI", scope="inbox:read", tags="sign", tag_prefix="run-", days="7"
     )
@@ -148,7 +145,6 @@ def test_a_limited_key(owner: Browser) -> None:
 )
 def test_wrong_limits_of_a_key(owner: Browser, form: dict[str, str], problem: str) -> None:
     """A limit that makes no sense creates no key, and the page says why."""
-    owner.open("/keys")
     answer = owner.submit("/keys", name="CI", **form)
     assert answer.status == 400
     assert problem in unescape(answer.body.decode())
@@ -166,7 +162,6 @@ def test_revoking(owner: Browser) -> None:
     assert key_ids(owner) == [newest]
     assert owner.house.ask("GET", "/inbox", key=first).answer().status == 401
     assert owner.house.ask("GET", "/inbox", key=second).answer().status == 200
-    owner.open("/keys")
     assert owner.submit(f"/keys/{oldest}/revoke").status == 404
 
 
@@ -190,7 +185,6 @@ def test_keys_of_others(owner: Browser) -> None:
 @rows("", "   ", "x" * 61, "a\x07b", "a\u202eb", "a\r\nb")
 def test_invalid_names(owner: Browser, name: str) -> None:
     """A key needs a printable name; the problem is shown beside the form."""
-    owner.open("/keys")
     assert owner.submit("/keys", name=name).status == 400
     assert "1 to 60 printable characters" in owner.page.text
     assert key_ids(owner) == []
@@ -201,7 +195,6 @@ def test_simulated_failures(owner: Browser) -> None:
     secret = create(owner)
     (key_id,) = key_ids(owner)
     for sent, status, kept in (("3", 303, 3), ("0", 400, 3), ("x", 400, 3), ("", 303, None)):
-        owner.open("/keys")
         assert owner.submit(f"/keys/{key_id}/fault", every=sent).status == status
         assert owner.house.get("/inbox/faults", key=secret).json["every"] == kept
         owner.open("/keys")
@@ -212,7 +205,6 @@ def test_simulated_failures_of_another_account(owner: Browser) -> None:
     """The simulated failures of another account's key cannot be set."""
     create(owner)
     (theirs,) = run(owner.house.assembly.accounts.keep.list_keys(owner.house.account))
-    owner.open("/keys")
     assert owner.submit(f"/keys/{theirs.id}/fault", every="1").status == 404
 
 
@@ -220,7 +212,6 @@ def test_the_number_of_keys_is_limited(owner: Browser) -> None:
     """The number of valid keys of an account is limited."""
     for number in range(MAX_KEYS):
         create(owner, f"key {number}")
-    owner.open("/keys")
     assert owner.submit("/keys", name="one more").status == 409
     assert "at most 20 keys" in owner.page.text
     owner.submit(f"/keys/{key_ids(owner)[0]}/revoke")
@@ -245,7 +236,6 @@ def test_a_key_is_rotated(owner: Browser) -> None:
 
 def test_limits_of_a_key(owner: Browser) -> None:
     """A key gets lower limits; only the operator sets higher ones."""
-    owner.open("/keys")
     refused = owner.submit("/keys", name="CI", per_day="1000000")
     assert "must be an integer from 1 to" in refused.body.decode()
     assert key_ids(owner) == []

@@ -51,7 +51,6 @@ def test_a_deletion_is_an_event(house: House, browser: Browser, account: Account
     def told(stream: EventStream) -> int:
         return sum(event.get("event") == "removed" for event in stream.events)
 
-    browser.open("/inbox")
     browser.submit("/inbox/delete", id=ids[0])
     assert told(own) == 1
     key = house.issue_key(account)

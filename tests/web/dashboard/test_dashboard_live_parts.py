@@ -43,10 +43,8 @@ def test_a_change_of_the_account_is_announced(
     assert own.changes() == 0
     message_id = receive(house, account)
     assert own.changes() == 1
-    browser.open("/inbox")
     browser.submit("/inbox/delete", id=message_id)
     assert own.changes() == 2
-    browser.open("/tests")
     browser.submit("/tests")
     assert own.changes() == 3
     assert strange.changes() == 0

@@ -203,7 +203,6 @@ def test_an_invitation_is_shown(browser: Browser) -> None:
 
 def test_a_private_sender_is_named_once(ann: Browser) -> None:
     """A mail from a private address has one line instead of undetermined results."""
-    ann.open("/inbox")
     ann.submit("/inbox/sample")
     (message_id,) = re.findall(r'id="m-([^"]+)"', ann.open("/inbox").body.decode())
     ann.open(f"/inbox/messages/{message_id}")
@@ -304,7 +303,6 @@ def test_a_deleted_message_is_gone(browser: Browser) -> None:
     message_id = receive(browser.house, sign_up(browser), html_mail("<p>x</p>"))
     share = share_path(browser, message_id)
     page = f"/inbox/messages/{message_id}"
-    browser.open(page)
     browser.follow(browser.submit(f"{page}/delete"))
     assert "1 message deleted" in browser.page.text
     for path in (page, f"{page}/frame", f"{page}/raw", share, f"{share}/frame"):
@@ -320,7 +318,6 @@ def test_messages_of_other_accounts(house: House, browser: Browser, rest: str) -
     sign_up(other, "bob")
     assert other.open(f"/inbox/messages/{message_id}{rest}").status == 404
     for form in ("share", "delete"):
-        other.open("/inbox")
         assert other.submit(f"/inbox/messages/{message_id}/{form}").status == 404
     assert fetch(browser, f"/inbox/messages/{message_id}{rest}").status == 200
 

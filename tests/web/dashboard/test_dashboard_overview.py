@@ -95,7 +95,6 @@ def test_the_domains_that_need_attention(zone: MemoryZone) -> None:
 
 def test_the_places_of_the_command_palette(browser: Browser, account: Account) -> None:
     """The palette finds pages that are not in the menu, and tests and domains of the project."""
-    browser.open("/tests")
     test = browser.submit("/tests").headers["location"]
     browser.submit("/domains/good.example/watch", on="true")
     answer = fetch(browser, "/places")

@@ -85,7 +85,6 @@ def test_a_passkey_signs_in_alone(device: Authenticator, house: House, browser: 
 
 def test_the_options_require_the_person(browser: Browser) -> None:
     """Browsers are asked for user verification and a discoverable passkey of this site."""
-    browser.open("/account")
     asked = options(browser, "/account/passkeys/options")
     assert asked["rp"]["id"] == DOMAIN
     assert asked["authenticatorSelection"]["userVerification"] == "required"
@@ -93,7 +92,6 @@ def test_the_options_require_the_person(browser: Browser) -> None:
     assert asked["attestation"] == "none"
     assert len(asked["challenge"]) >= 43
     add(browser, authenticator())
-    browser.open("/account")
     again = options(browser, "/account/passkeys/options")
     assert len(again["excludeCredentials"]) == 1
     assert again["challenge"] != asked["challenge"]
@@ -137,10 +135,8 @@ def test_a_passkey_after_the_password(
     device: Authenticator, house: House, browser: Browser
 ) -> None:
     """As a second factor, the password alone opens nothing, and the passkey completes it."""
-    browser.open("/account")
     assert browser.submit("/account/second-factor", required="true").status == 400
     add(browser, device)
-    browser.open("/account")
     assert browser.submit("/account/second-factor", required="true").status == 303
     other, asked = second_step(house)
     assert len(asked["allowCredentials"]) == 1
@@ -158,7 +154,6 @@ def test_a_passkey_after_the_password(
 def test_the_second_step_is_for_one_account(house: House, browser: Browser) -> None:
     """The passkey of another person does not complete the sign-in after a password."""
     add(browser, authenticator())
-    browser.open("/account")
     browser.submit("/account/second-factor", required="true")
     bob = Browser(house, "192.0.2.11")
     bob.sign_up("bob")
@@ -173,12 +168,10 @@ def test_the_second_step_is_for_one_account(house: House, browser: Browser) -> N
 def test_names_and_removal(device: Authenticator, house: House, browser: Browser) -> None:
     """A person renames and removes passkeys; after the last one the password is enough again."""
     add(browser, device)
-    browser.open("/account")
     browser.submit("/account/second-factor", required="true")
     ann = run(house.assembly.accounts.keep.find("ann"))
     (passkey,) = result_of(house.assembly.accounts.passkey_store.passkeys_of(ann.id))
     path = f"/account/passkeys/{passkey.id}"
-    browser.open("/account")
     assert browser.submit(f"{path}/rename", name="Old phone").status == 303
     answer = browser.open("/account")
     assert 'value="Old phone"' in answer.body.decode()
@@ -265,20 +258,16 @@ def test_answers_for_another_site_or_without_the_person(
 @pytest.mark.attack
 def test_challenges_have_one_purpose(device: Authenticator, house: House, browser: Browser) -> None:
     """A challenge to sign in adds no passkey, one of another person neither, and vice versa."""
-    browser.open("/account")
     asked = options(browser, "/sign-in/passkey/options")
     asked["user"] = {"id": "YW5u"}
     answer = browser.submit("/account/passkeys", name="a", credential=device.create(asked))
     assert answer.status == 400
     bob = Browser(house, "192.0.2.11")
     bob.sign_up("bob")
-    bob.open("/account")
     asked = options(bob, "/account/passkeys/options")
-    browser.open("/account")
     answer = browser.submit("/account/passkeys", name="a", credential=device.create(asked))
     assert answer.status == 400
     add(browser, authenticator())
-    browser.open("/account")
     asked = options(browser, "/account/passkeys/options")
     other = Browser(house, "192.0.2.12")
     other.open("/sign-in")
@@ -308,7 +297,6 @@ def test_another_key_or_another_person(
     assert add(bob, authenticator()).status == 400, "a credential belongs to one account"
     ann = run(house.assembly.accounts.keep.find("ann"))
     (passkey,) = result_of(house.assembly.accounts.passkey_store.passkeys_of(ann.id))
-    bob.open("/account")
     assert bob.submit(f"/account/passkeys/{passkey.id}/remove").status == 400
     assert bob.submit(f"/account/passkeys/{passkey.id}/rename", name="mine").status == 400
 
@@ -330,7 +318,6 @@ def test_another_key_or_another_person(
 )
 def test_broken_answers(house: House, browser: Browser, credential: str) -> None:
     """Any other JSON is refused without a crash."""
-    browser.open("/account")
     assert browser.submit("/account/passkeys", name="a", credential=credential).status == 400
     other = Browser(house, "192.0.2.12")
     other.open("/sign-in")
@@ -341,7 +328,6 @@ def test_broken_answers(house: House, browser: Browser, credential: str) -> None
 def test_broken_attestations(browser: Browser) -> None:
     """An attestation object that is cut or not CBOR is refused without a crash."""
     for cut in range(0, 160, 16):
-        browser.open("/account")
         asked = options(browser, "/account/passkeys/options")
         answer = json.loads(authenticator().create(asked))
         whole = answer["response"]["attestationObject"]

@@ -120,7 +120,6 @@ def test_an_account_is_deleted(house: House, operator: Browser, bob: Browser) ->
     operator.open(path)
     assert re.search(r"Messages\s*1\s", operator.page.text)
     assert operator.submit(f"{path}/delete", name="bo").status == 400
-    operator.open(path)
     assert operator.follow(operator.submit(f"{path}/delete", name="bob")).status == 200
     assert "has been deleted" in operator.page.text
     assert operator.open(path).status == 404
@@ -137,7 +136,6 @@ def test_the_operators_own_account_cannot_be_deleted(house: House, operator: Bro
 
 def test_the_activity_of_an_account(house: House, operator: Browser, bob: Browser) -> None:
     """Each account sees its own entries, and the operator those of all accounts."""
-    bob.open("/keys")
     bob.submit("/keys", name="our CI")
     bob.open("/account/activity")
     for text in ("Signed in", "Key issued", "'our CI', all rights", "192.0.2.11"):
@@ -158,7 +156,6 @@ def test_sessions_are_listed_and_ended(house: House, bob: Browser) -> None:
     (other,) = re.findall(r"/account/sessions/(\w+)/end", body)
     stranger = Browser(house, "192.0.2.13")
     stranger.sign_up("eve")
-    stranger.open("/account")
     stranger.submit(f"/account/sessions/{other}/end")
     assert second.is_signed_in
     bob.follow(bob.submit(f"/account/sessions/{other}/end"))

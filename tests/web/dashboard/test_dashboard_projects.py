@@ -47,7 +47,6 @@ PATHS = {
 def ann(browser: Browser) -> Browser:
     """Sign up Ann, and let her create a project."""
     browser.sign_up("ann")
-    browser.open("/projects")
     browser.follow(browser.submit("/projects", name="shop"))
     browser.project = account_of(browser.house, "shop").id
     return browser
@@ -67,7 +66,6 @@ def account_of(house: House, name: str) -> Account:
 
 def invite(owner: Browser, role: Role) -> str:
     """Create an invitation, and return the path of its link."""
-    owner.open("/project")
     body = owner.submit("/project/invitations", role=str(role)).body.decode()
     found = re.search(r"/join\?invitation=[\w-]+", body)
     assert found is not None
@@ -96,7 +94,6 @@ def test_a_project_has_its_own_inbox_and_keys(house: House, ann: Browser) -> Non
     house.receive(house.address(account=own), raw=mail(subject="for Ann"))
     assert "for the shop" in ann.read("/inbox")
     assert "for Ann" not in ann.page.text
-    ann.open("/keys")
     body = ann.submit("/keys", name="CI").body.decode()
     found = re.search(r'id="new-key">(mck_[a-z2-7]{32})<', body)
     assert found is not None
@@ -221,30 +218,23 @@ def test_roles_are_changed_and_people_removed(house: House, ann: Browser, bob: B
     """An owner changes roles and removes members; the last owner stays one."""
     join(bob, invite(ann, Role.READER))
     ids = {name: account_of(house, name).id for name in ("ann", "bob")}
-    ann.open("/project")
     wrong = ann.submit(f"/project/members/{ids['ann']}/role", role="reader")
     assert wrong.status == 409
     assert "only owner" in ann.page.text
-    ann.open("/project")
     ann.follow(ann.submit(f"/project/members/{ids['bob']}/role", role="owner"))
     assert "The role has been changed" in ann.page.text
-    ann.open("/project")
     assert ann.submit(f"/project/members/{'a' * 13}/role", role="owner").status == 404
-    ann.open("/project")
     assert ann.submit(f"/project/members/{ids['bob']}/role", role="king").status == 400
-    bob.open("/project")
     bob.follow(bob.submit(f"/project/members/{ids['ann']}/remove"))
     assert ann.open("/project").status == 404
     ann.open("/projects")
     assert "shop" not in ann.page.text
-    bob.open("/project")
     assert bob.submit("/project/leave").status == 409
 
 
 def test_a_member_leaves(house: House, ann: Browser, bob: Browser) -> None:
     """The pages of a project are closed to someone who has left it."""
     join(bob, invite(ann, Role.READER))
-    bob.open("/project")
     bob.follow(bob.submit("/project/leave"))
     assert "You have left the project" in bob.page.text
     assert bob.open("/inbox").status == 404
@@ -253,14 +243,11 @@ def test_a_member_leaves(house: House, ann: Browser, bob: Browser) -> None:
 def test_a_project_is_renamed_and_deleted(house: House, ann: Browser) -> None:
     """An owner renames a project, and deletes it by entering its name."""
     house.receive(house.address(account=account_of(house, "shop")))
-    ann.open("/project")
     assert ann.submit("/project/rename", name="ann").status == 409
-    ann.open("/project")
     ann.follow(ann.submit("/project/rename", name="store"))
     assert "store" in ann.page.text
     assert re.search(r"Messages\s*1\s", ann.page.text)
     assert ann.submit("/project/delete", name="stor").status == 400
-    ann.open("/project")
     ann.follow(ann.submit("/project/delete", name="store"))
     assert "The project has been deleted" in ann.page.text
     assert {one.name for one in run(house.assembly.accounts.keep.accounts())} == {"first", "ann"}
@@ -279,7 +266,6 @@ def test_the_only_owner_of_a_project_is_not_deleted(house: House, ann: Browser) 
 @rows("", "x" * 65, "a\x07b", "ann")
 def test_names_of_projects(house: House, ann: Browser, name: str) -> None:
     """A project has a printable name that no account has."""
-    ann.open("/projects")
     assert ann.submit("/projects", name=name).status in (400, 409)
 
 

@@ -101,7 +101,6 @@ def test_the_operator_invites(build: Build) -> None:
     run(house.assembly.accounts.sign_in.set_password(house.account, "operator's own"))
     operator = Browser(house)
     operator.follow(operator.sign_in("first", "operator's own"))
-    operator.open("/account")
     assert operator.submit("/account/invitations").status == 200
     found = re.search(
         r"http://127.0.0.1:8080(/sign-up\?invitation=([a-z2-7]+))", operator.page.text

@@ -168,7 +168,6 @@ def test_a_password_that_is_not_changed(
     ann: Browser, old: str, new: str, again: str, status: int, problem: str
 ) -> None:
     """The problem is shown, and the old password and the session stay valid."""
-    ann.open("/account")
     answer = ann.submit("/account/password", old=old, new=new, again=again)
     assert answer.status == status
     assert problem in ann.page.text

@@ -42,7 +42,6 @@ def tabs(house: House) -> tuple[Browser, Browser]:
     first = Browser(house)
     first.sign_up("ann")
     for name in ("alpha", "beta"):
-        first.open("/projects")
         first.submit("/projects", name=name)
     second = Browser(house)
     second.sign_in("ann")
@@ -59,20 +58,14 @@ def fill(browser: Browser, number: int) -> Ids:
     house.receive(house.address(account=account), raw=mail("walked"))
     reports = browser.read("/reports").partition("DMARC reports go to ")[2].partition(",")[0]
     house.receive(reports, raw=signed_report("google.xml", reports), sender="")
-    browser.open("/tests")
     browser.submit("/tests")
-    browser.open("/keys")
     browser.submit("/keys", name="walked")
-    browser.open("/webhooks")
     browser.submit("/webhooks", url="https://hooks.example/")
-    browser.open("/inbound")
     browser.submit(
         "/inbound", to="support@*", format="mailcheck", url="https://app.example/", speed="60"
     )
     route_id = _id_of(house, Held.ROUTE.value, browser.project)
-    browser.open("/inbound")
     browser.submit(f"/inbound/routes/{route_id}/ready", ready="empty")
-    browser.open("/domains/good.example/history")
     browser.submit("/domains/good.example/settings")
     tables = {name: kind.value for name, kind in HELD.items()}
     found = {name: _id_of(house, table, browser.project) for name, table in tables.items()}

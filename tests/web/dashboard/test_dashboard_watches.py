@@ -64,7 +64,6 @@ def test_the_life_of_a_watch(owner: Browser, zone: MemoryZone) -> None:
     assert table.headers["content-type"] == "text/csv; charset=utf-8"
     assert "DMARC" in table.body.decode()
     assert json.loads(owner.open(f"{path}/history.json").body)["target"] == "good.example"
-    owner.open(PAGE)
     owner.submit(f"{path}/delete")
     assert "Not watched" in owner.read(PAGE)
     assert owner.open(f"{path}/history.csv").status == 404
@@ -84,7 +83,6 @@ def test_a_switch_keeps_the_history(owner: Browser) -> None:
     """The switch pauses the checks and continues them; settings and history are kept."""
     path = watch(owner, quiet="22:00-06:00")
     owner.submit(f"{path}/run")
-    owner.open(PAGE)
     owner.submit(f"{path}/watch", on="false", next=PAGE)
     assert "Paused" in owner.read(PAGE)
     assert "Score 100 of 100" in owner.read(PAGE)
@@ -116,7 +114,6 @@ def test_a_shorter_period(owner: Browser, zone: MemoryZone) -> None:
     owner.submit(f"{path}/run")
     zone.publish(DMARC, "TXT")
     owner.house.pass_time(3_600)
-    owner.open(PAGE)
     owner.submit(f"{path}/run")
     owner.house.pass_time(8 * 86_400)
     owner.sign_in()
@@ -144,7 +141,6 @@ def test_the_recipients_of_alerts(owner: Browser) -> None:
     assert "https://ops.example.com/alerts active" in page
     assert "whsec_" not in page
     assert "Receives alerts of watches" in owner.read("/webhooks")
-    owner.open(PAGE)
     wrong = owner.submit(save, every="15", alert_to="ops@mailcheck.example")
     assert wrong.status == 400
     assert "no mail to ops@mailcheck.example" in wrong.body.decode()

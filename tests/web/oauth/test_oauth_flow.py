@@ -104,7 +104,6 @@ def test_no_scope_is_not_enough(program: Program) -> None:
 def test_a_project_is_connected(program: Program) -> None:
     """An owner connects a program to a project; others who are not owners cannot."""
     browser = program.browser
-    browser.open("/projects")
     browser.follow(browser.submit("/projects", name="shop"))
     projects = run(program.house.assembly.accounts.projects.of_person(_account(program, "ann")))
     shop = projects[0].project
@@ -398,7 +397,6 @@ def test_schemes_that_any_program_can_take(ann: Browser, uri: str, is_accepted: 
 def test_a_grant_ends_with_the_right_to_give_it(program: Program, change: str) -> None:
     """A program loses a project when the person who connected it may not share it any more."""
     browser, accounts = program.browser, program.house.assembly.accounts
-    browser.open("/projects")
     browser.follow(browser.submit("/projects", name="shop"))
     shop, ann = run(accounts.projects.find("shop")), _account(program, "ann")
     bob = run(accounts.keep.add("bob"))
