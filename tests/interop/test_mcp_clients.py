@@ -26,33 +26,12 @@ from tests.interop.mcp_clients.installed import (
 from tests.servers.clocks import accelerated
 from tests.servers.daemon import HOST, Daemon, running_daemon
 from tests.servers.programs import find_program
+from tests.web.mcp.agent import TOOL_NAMES
 
 pytestmark = pytest.mark.end_to_end
 
 DEADLINE = 60.0
 """Seconds that a conversation may take on a busy machine."""
-
-TOOLS = [
-    "new_address",
-    "wait_for_message",
-    "list_messages",
-    "get_message",
-    "get_attachment",
-    "extract",
-    "share_link",
-    "delete_message",
-    "check_domain",
-    "check_mx",
-    "check_blocklists",
-    "get_reports",
-    "generate_test",
-    "wait_for_test",
-    "list_watches",
-    "get_watch",
-    "get_heartbeats",
-    "send_inbound",
-    "get_inbound",
-]
 
 PYTHON_2 = [str(HOME / "python-sdk-2" / "bin" / "python"), str(DRIVERS / "python_sdk_2.py")]
 PYTHON_1 = [str(HOME / "python-sdk-1" / "bin" / "python"), str(DRIVERS / "python_sdk_1.py")]
@@ -139,7 +118,7 @@ def test_an_official_client_gets_its_mail(
     command, mode = CLIENTS[name]
     require(Path(command[0]))
     told = converse(daemon, [*command, server(daemon), daemon.key, *mode])
-    assert told["tools"]["names"] == TOOLS
+    assert told["tools"]["names"] == TOOL_NAMES
     assert told["arrived"]["codes"] == ["482913"]
     assert told["arrived"]["link"] == "https://example.com/confirm?t=7f3a"
     assert told["arrived"]["progress"]
@@ -175,7 +154,9 @@ def test_the_inspector_lists_and_calls(daemon: Daemon) -> None:
     key, url = "Authorization: Bearer $MAILCHECK_API_KEY", "http://127.0.0.1:8080/mcp"
     ours = ["--cli", url, "--transport", "http", "--header", key, "--method", "tools/list"]
     assert shlex.split(shown.replace("\\\n", "")) == ours
-    assert [tool["name"] for tool in inspect(daemon, "--method", "tools/list")["tools"]] == TOOLS
+    assert [
+        tool["name"] for tool in inspect(daemon, "--method", "tools/list")["tools"]
+    ] == TOOL_NAMES
     called = inspect(
         daemon, "--method", "tools/call", "--tool-name", "new_address", "--tool-arg", "tag=a"
     )

@@ -33,6 +33,32 @@ NO_EXTENSIONS: Mapping[Extension, Any] = {}
 APPS: Mapping[Extension, Any] = {Extension.UI: {"mimeTypes": [APP_TYPE]}}
 TASKS: Mapping[Extension, Any] = {Extension.TASKS: {}}
 
+INBOX_TOOLS = [
+    "new_address",
+    "wait_for_message",
+    "list_messages",
+    "get_message",
+    "get_attachment",
+    "extract",
+    "share_link",
+    "delete_message",
+]
+TOOL_NAMES = [
+    *INBOX_TOOLS,
+    "check_domain",
+    "check_mx",
+    "check_blocklists",
+    "get_reports",
+    "generate_test",
+    "wait_for_test",
+    "list_watches",
+    "get_watch",
+    "get_heartbeats",
+    "send_inbound",
+    "get_inbound",
+]
+"""The names of all tools, in the order of the list."""
+
 
 _schema = cache(schema_of)
 

@@ -5,8 +5,7 @@ from typing import Any
 from mailcheck.core.rights import Rights, Scope
 from tests.house import House
 from tests.table import rows
-from tests.web.mcp.agent import Agent
-from tests.web.mcp.test_mcp_tools import INBOX_TOOLS, NAMES
+from tests.web.mcp.agent import INBOX_TOOLS, TOOL_NAMES, Agent
 
 
 def ask(agent: Agent, query: str, method: str, **params: Any) -> Any:
@@ -21,9 +20,9 @@ def listed(agent: Agent, query: str = "") -> list[str]:
 
 
 @rows(
-    ("", NAMES),
-    ("?tools=", NAMES),
-    ("?tools=all", NAMES),
+    ("", TOOL_NAMES),
+    ("?tools=", TOOL_NAMES),
+    ("?tools=all", TOOL_NAMES),
     ("?tools=inbox", INBOX_TOOLS),
     ("?tools=inbound", [*INBOX_TOOLS, "send_inbound", "get_inbound"]),
     ("?tools=tests", ["generate_test", "wait_for_test"]),
@@ -32,7 +31,7 @@ def listed(agent: Agent, query: str = "") -> list[str]:
         "?tools=watches,new_address",
         ["new_address", "list_watches", "get_watch", "get_heartbeats"],
     ),
-    ("?tools=watches&tools=check_mx,%20extract", ["extract", "check_mx", *NAMES[-5:-2]]),
+    ("?tools=watches&tools=check_mx,%20extract", ["extract", "check_mx", *TOOL_NAMES[-5:-2]]),
 )
 def test_a_url_chooses_tools(house: House, query: str, names: list[str]) -> None:
     """Presets and names of tools select from the list, whose order stays the same."""
@@ -60,9 +59,9 @@ def test_unknown_words_are_an_error(house: House, word: str) -> None:
 
 @rows(
     ({Scope.INBOX_READ}, [name for name in INBOX_TOOLS if name != "delete_message"]),
-    ({Scope.TESTS, Scope.WATCHES}, NAMES[-7:-2]),
+    ({Scope.TESTS, Scope.WATCHES}, TOOL_NAMES[-7:-2]),
     ({Scope.WEBHOOKS}, []),
-    (set(Scope), NAMES),
+    (set(Scope), TOOL_NAMES),
 )
 def test_a_key_lists_what_its_scopes_allow(
     house: House, scopes: set[Scope], names: list[str]

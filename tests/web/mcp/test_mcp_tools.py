@@ -10,32 +10,7 @@ from mailcheck.core.rights import Rights, TagLimit
 from mailcheck.web.mcp.dispatch import TOOL_CALL
 from tests.house import House, mail
 from tests.table import rows
-from tests.web.mcp.agent import STATELESS, Agent, failure_of, marker_of
-
-INBOX_TOOLS = [
-    "new_address",
-    "wait_for_message",
-    "list_messages",
-    "get_message",
-    "get_attachment",
-    "extract",
-    "share_link",
-    "delete_message",
-]
-NAMES = [
-    *INBOX_TOOLS,
-    "check_domain",
-    "check_mx",
-    "check_blocklists",
-    "get_reports",
-    "generate_test",
-    "wait_for_test",
-    "list_watches",
-    "get_watch",
-    "get_heartbeats",
-    "send_inbound",
-    "get_inbound",
-]
+from tests.web.mcp.agent import STATELESS, TOOL_NAMES, Agent, failure_of, marker_of
 
 
 def received(house: House, tag: str = "", **content: Any) -> str:
@@ -47,8 +22,8 @@ def received(house: House, tag: str = "", **content: Any) -> str:
 
 def test_all_are_listed_in_order(agent: Agent) -> None:
     """tools/list begins with the inbox tools, in constant order."""
-    assert list(agent.tools()) == NAMES
-    assert list(agent.tools()) == NAMES
+    assert list(agent.tools()) == TOOL_NAMES
+    assert list(agent.tools()) == TOOL_NAMES
 
 
 def test_the_list_is_short(agent: Agent) -> None:
@@ -56,7 +31,7 @@ def test_the_list_is_short(agent: Agent) -> None:
     assert len(agent.request("tools/list").body) < 16_000
 
 
-@rows(*NAMES)
+@rows(*TOOL_NAMES)
 def test_each_tool_says_what_it_takes_and_gives(agent: Agent, name: str) -> None:
     """Each tool has a description, and two valid schemas of JSON Schema 2020-12."""
     tool = agent.tools()[name]
