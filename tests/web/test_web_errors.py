@@ -108,7 +108,6 @@ def test_an_internal_error_is_500(path: str, logged_failures: list[LogEvent]) ->
     assert event["reference"] == answer.json["reference"]
     assert event["log_failure"].value is reader.fault
     assert "mck_" not in str(event.get("path"))
-    house.close()
 
 
 @rows(
@@ -130,7 +129,6 @@ def test_an_unavailable_store_is_503(method: str, path: str) -> None:
     assert answer.json["error"].startswith("the database cannot answer now")
     reader.fault = None
     assert house.get("/inbox").status == 200
-    house.close()
 
 
 def test_a_store_that_fails_after_authentication_is_503() -> None:
@@ -142,7 +140,6 @@ def test_a_store_that_fails_after_authentication_is_503() -> None:
     answer = house.get("/inbox")
     assert answer.status == 503
     assert answer.headers["x-ratelimit-remaining"] == "999999"
-    house.close()
 
 
 def test_an_unavailable_store_does_not_limit_an_address() -> None:
@@ -153,7 +150,6 @@ def test_an_unavailable_store_does_not_limit_an_address() -> None:
     assert {house.get("/inbox").status for _ in range(70)} == {503}
     reader.fault = None
     assert house.get("/inbox").status == 200
-    house.close()
 
 
 def test_a_write_that_fails_is_503() -> None:

@@ -1,7 +1,6 @@
 """Heartbeats over REST: created, met, late, back, changed and deleted."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -64,11 +63,9 @@ class Beating:
 
 
 @pytest.fixture
-def beating() -> Iterator[Beating]:
+def beating() -> Beating:
     """A house without heartbeats."""
-    beating = Beating()
-    yield beating
-    beating.close()
+    return Beating()
 
 
 def test_a_heartbeat_is_met_missed_and_back(beating: Beating) -> None:

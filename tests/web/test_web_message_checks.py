@@ -1,7 +1,6 @@
 """The checks of a message: GET /inbox/messages/{id}/checks, and the check of its links."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -56,11 +55,9 @@ class Checked:
 
 
 @pytest.fixture
-def checked() -> Iterator[Checked]:
+def checked() -> Checked:
     """A house with a message with links."""
-    made = Checked()
-    yield made
-    made.house.close()
+    return Checked()
 
 
 def test_the_checks_of_a_message(checked: Checked) -> None:
@@ -148,32 +145,26 @@ def test_invalid_requests(checked: Checked, body: Any) -> None:
 def test_an_account_has_a_limit() -> None:
     """Beyond the limit, links are not checked until the next minute. Accounts have own limits."""
     checked = Checked("".join(f'<a href="https://h{n}.example/">{n} is it</a>' for n in range(80)))
-    try:
-        verdicts = [one["verdict"] for _ in range(3) for one in checked.links().values()]
-        assert verdicts.count("works") == BUDGET.per_minute
-        assert verdicts.count("not-checked") == 3 * 80 - BUDGET.per_minute
-        assert len(checked.hosts.looked_at) == BUDGET.per_minute
-        checked.house.pass_time(60)
-        assert {one["verdict"] for one in checked.links().values()} == {"works"}
-    finally:
-        checked.house.close()
+    verdicts = [one["verdict"] for _ in range(3) for one in checked.links().values()]
+    assert verdicts.count("works") == BUDGET.per_minute
+    assert verdicts.count("not-checked") == 3 * 80 - BUDGET.per_minute
+    assert len(checked.hosts.looked_at) == BUDGET.per_minute
+    checked.house.pass_time(60)
+    assert {one["verdict"] for one in checked.links().values()} == {"works"}
 
 
 def test_two_requests_at_a_time_for_each_host() -> None:
     """Each host gets two requests at a time. Links without a turn in time are not checked."""
     checked = Checked("".join(f'<a href="{HELP}/{n}">Page {n}</a>' for n in range(9)))
-    try:
-        checked.hosts.is_stalling = True
-        pending = checked.ask()
-        assert not pending.is_answered
-        assert len(checked.hosts.looked_at) == OF_HOST
-        for _ in range(int(DEADLINE) + 1):
-            checked.house.pass_time(1)
-        found = pending.answer().json["links"]
-        assert {one["problem"] for one in found} == {"busy"}
-        assert len(found) == 9
-    finally:
-        checked.house.close()
+    checked.hosts.is_stalling = True
+    pending = checked.ask()
+    assert not pending.is_answered
+    assert len(checked.hosts.looked_at) == OF_HOST
+    for _ in range(int(DEADLINE) + 1):
+        checked.house.pass_time(1)
+    found = pending.answer().json["links"]
+    assert {one["problem"] for one in found} == {"busy"}
+    assert len(found) == 9
 
 
 # One-click unsubscribe.
@@ -210,7 +201,6 @@ def test_unsubscribing_is_pressed_on_request() -> None:
     refused = press(checked)
     assert (refused["verdict"], refused["problem"]) == ("refused", "login")
     assert refused["location"] == "https://shop.example/login"
-    checked.house.close()
 
 
 @rows("", BULK_HEAD.replace("-Post", "-Pest"), BULK_HEAD.replace("https", "http"))
@@ -220,7 +210,6 @@ def test_a_mail_without_one_click(head: str) -> None:
     found = press(checked)
     assert (found["verdict"], found["problem"], found["url"]) == ("not-sent", "not-offered", None)
     assert checked.hosts.looked_at == []
-    checked.house.close()
 
 
 def test_presses_are_limited() -> None:
@@ -228,4 +217,3 @@ def test_presses_are_limited() -> None:
     checked = bulk_mail()
     found = [press(checked)["problem"] for _ in range(PRESS_BUDGET.per_minute + 1)]
     assert found == [None] * PRESS_BUDGET.per_minute + ["budget"]
-    checked.house.close()

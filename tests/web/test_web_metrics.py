@@ -1,7 +1,6 @@
 """The metrics of an account for Prometheus."""
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -28,11 +27,9 @@ def scrape(house: House, query: str = "", key: str | None = "") -> dict[str, Ser
 
 
 @pytest.fixture
-def beating() -> Iterator[Beating]:
+def beating() -> Beating:
     """A house without heartbeats."""
-    beating = Beating()
-    yield beating
-    beating.close()
+    return Beating()
 
 
 def test_watches_and_their_lists() -> None:

@@ -1,7 +1,7 @@
 """Every view of a mail shows the same results of SPF, DKIM and DMARC."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import unescape
 from typing import Any
 
@@ -52,14 +52,13 @@ Words = Mapping[str, Any]
 
 
 @pytest.fixture
-def scored() -> Iterator[ScoredHouse]:
+def scored() -> ScoredHouse:
     """A house with the zone of a perfect sender. One name does not resolve; no list is queried."""
     zones = [one.zone for one in parse_catalogue(packaged_catalogue_text()).blocklists]
     config = config_in_memory(blocklists=BlocklistOptions(disabled=tuple(zones)))
     scored = ScoredHouse(config=config)
     scored.zone.failing["_dmarc.silent.example"] = DnsStatus.TIMEOUT
-    yield scored
-    scored.close()
+    return scored
 
 
 def of_message(authentication: Any) -> Words:

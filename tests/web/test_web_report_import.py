@@ -103,4 +103,3 @@ def test_a_plan_from_imported_reports() -> None:
     zone.failing[f"_dmarc.{DOMAIN}"] = DnsStatus.SERVFAIL
     house.pass_time(400)  # cached answers expire
     assert house.get(f"/reports/dmarc/plan?domain={DOMAIN}").json["simulations"] == []
-    house.close()

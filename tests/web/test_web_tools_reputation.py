@@ -1,7 +1,6 @@
 """Reputation and the domain report over HTTP."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mailcheck.checks.bimi.evaluate import FileFetch
@@ -20,12 +19,9 @@ from tests.web.checking import GOOD, KEY_RECORD, checking_house, zone_with
 SCORE = "/tools/reputation?domain=good.example"
 
 
-@contextmanager
-def house_of(zone: MemoryZone, hosts: FakeHosts | None = None) -> Iterator[House]:
-    """Create a house with a zone and hosts, and close it afterwards."""
-    house = checking_house(zone, hosts=hosts)
-    yield house
-    house.close()
+def house_of(zone: MemoryZone, hosts: FakeHosts | None = None) -> House:
+    """Create a house with a zone and hosts."""
+    return checking_house(zone, hosts=hosts)
 
 
 def reputation(house: House, path: str = SCORE, **options: Any) -> Any:
@@ -42,8 +38,8 @@ def factors(found: Any) -> dict[str, Any]:
 
 def test_a_good_domain() -> None:
     """A correctly configured domain has all points and no fixes."""
-    with house_of(zone_with({})) as house:
-        found = reputation(house)
+    house = house_of(zone_with({}))
+    found = reputation(house)
     assert (found["score"], found["grade"], found["ip"]) == (100, "A+", "8.8.4.1")
     assert [(f["status"], f["fix"], f["gain"]) for f in found["factors"]] == [("pass", None, 0)] * 8
     assert not found["cached"]
@@ -77,8 +73,8 @@ def test_a_good_domain() -> None:
 def test_a_fix_contains_the_record() -> None:
     """A fix contains the exact record, and gain is the points that it adds."""
     broken = {"good.example": {"A": ["8.8.4.1"], "MX": ["10 mx1.good.example."]}}
-    with house_of(zone_with(broken)) as house:
-        found = reputation(house)
+    house = house_of(zone_with(broken))
+    found = reputation(house)
     spf = factors(found)["SPF"]
     assert (spf["status"], spf["impact"], spf["gain"], spf["maximum"]) == ("fail", 0, 15, 15)
     assert spf["fix"]["record"]["name"] == "good.example"
@@ -89,29 +85,29 @@ def test_too_much_undetermined() -> None:
     """Without DNS there is no grade: 500, with the known results."""
     names = [*GOOD, "good.example"]
     zone = zone_with({}, failing=dict.fromkeys(names, DnsStatus.SERVFAIL))
-    with house_of(zone) as house:
-        answer = house.get(SCORE)
-        assert answer.status == 500
-        assert "SPF" in answer.json["error"]
-        assert "score" not in answer.json["partial"]
-        zone.failing.clear()
-        assert reputation(house)["score"] == 100
+    house = house_of(zone)
+    answer = house.get(SCORE)
+    assert answer.status == 500
+    assert "SPF" in answer.json["error"]
+    assert "score" not in answer.json["partial"]
+    zone.failing.clear()
+    assert reputation(house)["score"] == 100
 
 
 def test_cached_for_an_hour() -> None:
     """A result is cached for an hour, with the time of its check."""
     zone = zone_with({})
-    with house_of(zone) as house:
-        first = reputation(house)
-        asked = len(zone.asked)
-        house.pass_time(3599)
-        again = reputation(house)
-        assert (again["cached"], again["checkedAt"]) == (True, first["checkedAt"])
-        assert len(zone.asked) == asked
-        house.pass_time(1)
-        late = reputation(house)
-        assert not late["cached"]
-        assert late["checkedAt"] > first["checkedAt"]
+    house = house_of(zone)
+    first = reputation(house)
+    asked = len(zone.asked)
+    house.pass_time(3599)
+    again = reputation(house)
+    assert (again["cached"], again["checkedAt"]) == (True, first["checkedAt"])
+    assert len(zone.asked) == asked
+    house.pass_time(1)
+    late = reputation(house)
+    assert not late["cached"]
+    assert late["checkedAt"] > first["checkedAt"]
 
 
 def test_undetermined_is_cached_for_a_minute() -> None:
@@ -120,34 +116,34 @@ def test_undetermined_is_cached_for_a_minute() -> None:
     hosts.outcomes = dict.fromkeys(
         ["mx1.good.example", "mx2.good.example"], ProbeOutcome.UNREACHABLE
     )
-    with house_of(zone_with({}), hosts) as house:
-        reputation(house)
-        house.pass_time(59)
-        assert reputation(house)["cached"]
-        house.pass_time(1)
-        assert not reputation(house)["cached"]
+    house = house_of(zone_with({}), hosts)
+    reputation(house)
+    house.pass_time(59)
+    assert reputation(house)["cached"]
+    house.pass_time(1)
+    assert not reputation(house)["cached"]
 
 
 def test_refresh_checks_again() -> None:
     """``refresh`` ignores the cached result and replaces it."""
-    with house_of(zone_with({})) as house:
-        reputation(house)
-        house.pass_time(10)
-        fresh = reputation(house, SCORE + "&refresh=true")
-        assert not fresh["cached"]
-        assert reputation(house)["checkedAt"] == fresh["checkedAt"]
+    house = house_of(zone_with({}))
+    reputation(house)
+    house.pass_time(10)
+    fresh = reputation(house, SCORE + "&refresh=true")
+    assert not fresh["cached"]
+    assert reputation(house)["checkedAt"] == fresh["checkedAt"]
 
 
 def test_a_hundred_requests_run_one_check() -> None:
     """Simultaneous requests for the same domain share one check."""
     hosts = FakeHosts()
     hosts.is_held = True
-    with house_of(zone_with({}), hosts) as house:
-        pending = [house.ask("GET", SCORE) for _ in range(100)]
-        assert not any(one.is_answered for one in pending)
-        pending.pop().hang_up()
-        hosts.answer()
-        answers: list[Answer] = [one.answer() for one in pending]
+    house = house_of(zone_with({}), hosts)
+    pending = [house.ask("GET", SCORE) for _ in range(100)]
+    assert not any(one.is_answered for one in pending)
+    pending.pop().hang_up()
+    hosts.answer()
+    answers: list[Answer] = [one.answer() for one in pending]
     assert hosts.registry_questions == 1
     assert {answer.status for answer in answers} == {200}
 
@@ -163,11 +159,9 @@ def test_selectors_and_addresses_of_the_caller() -> None:
             "99.4.8.8.bl.spamcop.net": {"A": ["127.0.0.2"]},
         }
     )
-    with house_of(zone) as house:
-        assert not reputation(house)["details"]["dkim"]["valid"]
-        found = reputation(
-            house, SCORE + "&selector=other&selector=odd-name&ip=8.8.4.99&ip=8.8.4.10"
-        )
+    house = house_of(zone)
+    assert not reputation(house)["details"]["dkim"]["valid"]
+    found = reputation(house, SCORE + "&selector=other&selector=odd-name&ip=8.8.4.99&ip=8.8.4.10")
     assert found["details"]["dkim"]["selectors"] == ["odd-name"]
     assert found["details"]["rdns"]["ip"] == "8.8.4.99"
     assert found["details"]["blacklists"]["listed"] == 1
@@ -183,8 +177,8 @@ def test_selectors_and_addresses_of_the_caller() -> None:
 )
 def test_bad_parameters_of_reputation(query: str, words: str) -> None:
     """An invalid parameter is a 400 that names it."""
-    with house_of(zone_with({})) as house:
-        answer = house.get(f"/tools/reputation?{query}")
+    house = house_of(zone_with({}))
+    answer = house.get(f"/tools/reputation?{query}")
     assert answer.status == 400
     assert words in answer.json["error"]
 
@@ -201,11 +195,11 @@ def test_selectors_learned_from_mail() -> None:
         b"DKIM-Signature: v=1; a=ed25519-sha256; d=Good.Example;\r\n\ts=s20261121; b=AA==\r\n"
         b"From: shop@good.example\r\nSubject: hello\r\n\r\nhi\r\n"
     )
-    with house_of(zone) as house:
-        house.receive(raw=signed)
-        message = house.get("/inbox/messages").json["messages"][0]
-        house.get(f"/inbox/messages/{message['id']}")
-        found = reputation(house)
+    house = house_of(zone)
+    house.receive(raw=signed)
+    message = house.get("/inbox/messages").json["messages"][0]
+    house.get(f"/inbox/messages/{message['id']}")
+    found = reputation(house)
     assert found["details"]["dkim"]["selectors"] == ["s20261121"]
 
 
@@ -224,8 +218,8 @@ def test_domain_report() -> None:
     hosts = FakeHosts()
     policy = "version: STSv1\nmode: enforce\nmx: *.good.example\nmax_age: 604800\n"
     hosts.policies["good.example"] = PolicyFetch(FetchOutcome.FETCHED, policy)
-    with house_of(zone_with(records), hosts) as house:
-        answer = house.get("/tools/domain?domain=good.example")
+    house = house_of(zone_with(records), hosts)
+    answer = house.get("/tools/domain?domain=good.example")
     assert answer.status == 200
     report = answer.json
     spf = report["spf"]
@@ -247,8 +241,8 @@ def test_domain_report_with_dns_down() -> None:
     names = ["lost.example", "_dmarc.lost.example", "_mta-sts.lost.example"]
     names += ["_smtp._tls.lost.example", "_domainkey.lost.example", "_dmarc.example"]
     zone.failing.update(dict.fromkeys(names, DnsStatus.TIMEOUT))
-    with house_of(zone) as house:
-        report = house.get("/tools/domain?domain=lost.example").json
+    house = house_of(zone)
+    report = house.get("/tools/domain?domain=lost.example").json
     for mechanism in ("mx", "spf", "dkim", "dmarc", "mtaSts", "tlsRpt"):
         assert report[mechanism]["presence"] == "undetermined", mechanism
         assert {one["severity"] for one in report[mechanism]["findings"]} == {"undetermined"}
@@ -259,13 +253,13 @@ def test_everything_ends_at_the_deadline() -> None:
     zone = zone_with({}, silent=["mx2.good.example"])
     hosts = FakeHosts()
     hosts.is_stalling = True
-    with house_of(zone, hosts) as house:
-        pending = house.ask("GET", SCORE)
-        for _ in range(99):
-            house.pass_time(0.1)
-        assert not pending.is_answered
-        house.pass_time(0.2)
-        found = pending.answer().json
+    house = house_of(zone, hosts)
+    pending = house.ask("GET", SCORE)
+    for _ in range(99):
+        house.pass_time(0.1)
+    assert not pending.is_answered
+    house.pass_time(0.2)
+    found = pending.answer().json
     assert "STARTTLS" in found["undetermined"]
     assert factors(found)["STARTTLS"]["status"] == "warn"
 
@@ -301,8 +295,8 @@ def test_advice_contains_the_addresses_of_the_caller() -> None:
 
 def test_the_example_domain_has_no_report_address() -> None:
     """At the example domain, which receives no mail from outside, the advice is only text."""
-    with house_of(zone_with({"_dmarc.good.example": {"TXT": ["v=DMARC1; p=reject"]}})) as house:
-        fix = factors(reputation(house))["DMARC"]["fix"]
+    house = house_of(zone_with({"_dmarc.good.example": {"TXT": ["v=DMARC1; p=reject"]}}))
+    fix = factors(reputation(house))["DMARC"]["fix"]
     assert "record" not in fix
     assert "Add an address for reports" in fix["fix"]
 
@@ -316,10 +310,10 @@ def test_the_logo_of_a_domain() -> None:
     hosts.logos[logo_url] = FileFetch(FetchOutcome.FETCHED, GOOD_LOGO, MEDIA_TYPE)
     mark = bundle(Mark(domains=("good.example",)))
     hosts.logos[mark_url] = FileFetch(FetchOutcome.FETCHED, mark)
-    with house_of(zone, hosts) as house:
-        plain = house.get("/tools/domain?domain=good.example").json["bimi"]
-        bimi = house.get("/tools/domain?domain=good.example&bimiSelector=shop").json["bimi"]
-        wrong = house.get("/tools/domain?domain=good.example&bimiSelector=a_b!")
+    house = house_of(zone, hosts)
+    plain = house.get("/tools/domain?domain=good.example").json["bimi"]
+    bimi = house.get("/tools/domain?domain=good.example&bimiSelector=shop").json["bimi"]
+    wrong = house.get("/tools/domain?domain=good.example&bimiSelector=a_b!")
     assert (plain["presence"], plain["name"]) == ("absent", "default._bimi.good.example")
     assert (plain["logo"], plain["certificate"], plain["ready"]) == (None, None, False)
     assert (bimi["presence"], bimi["preference"], bimi["ready"]) == ("found", "brand", False)
@@ -345,7 +339,7 @@ def test_a_parked_domain() -> None:
         }
     )
     hosts = FakeHosts()
-    with house_of(zone, hosts) as house:
-        found = reputation(house, "/tools/reputation?domain=parked.example")
+    house = house_of(zone, hosts)
+    found = reputation(house, "/tools/reputation?domain=parked.example")
     assert (found["score"], found["grade"]) == (100, "A+")
     assert hosts.probed == []

@@ -1,7 +1,5 @@
 """The tools that check domains and blocklists."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from twisted.internet.defer import Deferred, succeed
@@ -27,20 +25,18 @@ class DeadResolver(MemoryZone):
         return succeed(DnsAnswer(question, DnsStatus.SERVFAIL))
 
 
-@contextmanager
-def agent_over(zone: MemoryZone, version: str = HANDSHAKE) -> Iterator[Agent]:
-    """Create an agent of a house with a zone, and close the house afterwards."""
+def agent_over(zone: MemoryZone, version: str = HANDSHAKE) -> Agent:
+    """Create an agent of a house with a zone."""
     house = checking_house(zone, config_in_memory())
-    yield Agent(house, version=version)
-    house.close()
+    return Agent(house, version=version)
 
 
 @rows(HANDSHAKE, STATELESS)
 def test_check_domain_agrees_with_rest(version: str) -> None:
     """check_domain returns the score and grade of REST, and only what is not as it should be."""
-    with agent_over(zone_with({}), version) as agent:
-        found = agent.use("check_domain", domain="Good.Example.", selector="default")
-        same = agent.house.get("/tools/reputation?domain=good.example&selector=default").json
+    agent = agent_over(zone_with({}), version)
+    found = agent.use("check_domain", domain="Good.Example.", selector="default")
+    same = agent.house.get("/tools/reputation?domain=good.example&selector=default").json
     assert {name: found[name] for name in ("domain", "score", "grade")} == {
         name: same[name] for name in ("domain", "score", "grade")
     }
@@ -50,8 +46,8 @@ def test_check_domain_agrees_with_rest(version: str) -> None:
 
 def test_check_domain_says_what_to_publish() -> None:
     """For a domain without DMARC, the result contains the exact record to publish."""
-    with agent_over(zone_with({"_dmarc.good.example": {}})) as agent:
-        found = agent.use("check_domain", domain="good.example")
+    agent = agent_over(zone_with({"_dmarc.good.example": {}}))
+    found = agent.use("check_domain", domain="good.example")
     (dmarc,) = [problem for problem in found["problems"] if problem["about"] == "DMARC"]
     assert (dmarc["status"], dmarc["gain"]) == ("fail", 9)
     record = dmarc["record"]
@@ -61,8 +57,8 @@ def test_check_domain_says_what_to_publish() -> None:
 
 def test_no_grade_without_dns() -> None:
     """Without DNS the result is undetermined and has no score, and equal lines are one."""
-    with agent_over(DeadResolver({})) as agent:
-        found = agent.use("check_domain", domain="good.example")
+    agent = agent_over(DeadResolver({}))
+    found = agent.use("check_domain", domain="good.example")
     assert (found["score"], found["grade"]) == (None, None)
     assert found["summary"].startswith("undetermined: ")
     assert {problem["status"] for problem in found["problems"]} == {"undetermined"}
@@ -73,17 +69,17 @@ def test_no_grade_without_dns() -> None:
 def test_check_mx_agrees_with_rest() -> None:
     """check_mx returns mail hosts, SPF and DMARC of REST. Undetermined results are null."""
     late = zone_with({}, failing={"_dmarc.good.example": DnsStatus.TIMEOUT})
-    with agent_over(zone_with({})) as agent:
-        found = agent.use("check_mx", domain="Good.Example.")
-        same = agent.house.get("/tools/mx-check?domain=good.example").json
+    agent = agent_over(zone_with({}))
+    found = agent.use("check_mx", domain="Good.Example.")
+    same = agent.house.get("/tools/mx-check?domain=good.example").json
     for name in ("domain", "hasMx", "hasSpf", "hasDmarc", "records"):
         assert found[name] == same[name]
     for name in ("spfRecord", "dmarcRecord"):
         assert found[name].split("\n")[1:-1] == [same[name]]
     told = "good.example has 2 mail hosts, an SPF record and a DMARC record"
     assert found["summary"] == told
-    with agent_over(late) as agent:
-        found = agent.use("check_mx", domain="good.example")
+    agent = agent_over(late)
+    found = agent.use("check_mx", domain="good.example")
     assert (found["hasMx"], found["hasDmarc"]) == (True, None)
     assert "dmarcRecord" not in found
     assert found["summary"].startswith("undetermined: ")
@@ -92,8 +88,8 @@ def test_check_mx_agrees_with_rest() -> None:
 
 def test_check_blocklists_shows_listings_and_what_is_unknown() -> None:
     """Listed results are rows, unknown ones are counted by reason, and clean ones counted."""
-    with agent_over(zone_with(LISTED)) as agent:
-        found = agent.use("check_blocklists", query="8.8.4.10")
+    agent = agent_over(zone_with(LISTED))
+    found = agent.use("check_blocklists", query="8.8.4.10")
     assert (found["totalChecked"], found["totalListed"], found["totalUnknown"]) == (32, 1, 1)
     assert found["summary"] == "listed by 1 of 31 lists that answered; 1 of 32 did not answer"
     (unknown,) = found["unknown"]
@@ -107,9 +103,9 @@ def test_check_blocklists_shows_listings_and_what_is_unknown() -> None:
 def test_no_list_answers() -> None:
     """If no list answers, the first sentence says so in both forms, and equal lines are one."""
     told = "undetermined: none of 32 lists answered"
-    with agent_over(DeadResolver({})) as agent:
-        found = agent.use("check_blocklists", query="8.8.4.10")
-        text = agent.call("check_blocklists", {"query": "8.8.4.10"}).result["content"][0]["text"]
+    agent = agent_over(DeadResolver({}))
+    found = agent.use("check_blocklists", query="8.8.4.10")
+    text = agent.call("check_blocklists", {"query": "8.8.4.10"}).result["content"][0]["text"]
     assert found["totalUnknown"] == 32
     assert found["summary"].startswith(told)
     assert text.startswith(told)
@@ -130,57 +126,57 @@ def test_no_list_answers() -> None:
 def test_bad_arguments(tool: str, arguments: dict[str, Any], words: str) -> None:
     """An invalid argument is a failed call that says what to send; no query is sent."""
     zone = zone_with({})
-    with agent_over(zone) as agent:
-        assert words in agent.fail(tool, **arguments)
+    agent = agent_over(zone)
+    assert words in agent.fail(tool, **arguments)
     assert not zone.asked
 
 
 def test_watches_agree_with_rest() -> None:
     """Agents see the watches of the account, the state of one, and its alert."""
     zone = zone_with({})
-    with agent_over(zone) as agent:
-        made = agent.house.ask("POST", "/watches", data=b'{"target": "good.example"}').answer().json
-        path = f"/watches/{made['id']}"
-        agent.house.ask("POST", f"{path}/run").answer()
-        zone.publish("_dmarc.good.example", "TXT")
-        agent.house.pass_time(3_600)
-        agent.house.ask("POST", f"{path}/run").answer()
-        listed = agent.use("list_watches")
-        rest = agent.house.get("/watches").json
-        assert listed["summary"] == "1 watches, 1 with problems, 1 open alerts"
-        for name in ("watches", "openAlerts"):
-            for found, same in zip(listed[name], rest[name], strict=True):
-                assert found == {key: same[key] for key in found}
-        shown = agent.use("get_watch", watchId=made["id"])
-        assert shown["openAlerts"] == listed["openAlerts"]
-        assert "DMARC" in shown["openAlerts"][0]["sentence"]
-        assert shown["problems"] == agent.house.get(path).json["problems"]
-        assert "no such watch" in agent.fail("get_watch", watchId="nothing")
+    agent = agent_over(zone)
+    made = agent.house.ask("POST", "/watches", data=b'{"target": "good.example"}').answer().json
+    path = f"/watches/{made['id']}"
+    agent.house.ask("POST", f"{path}/run").answer()
+    zone.publish("_dmarc.good.example", "TXT")
+    agent.house.pass_time(3_600)
+    agent.house.ask("POST", f"{path}/run").answer()
+    listed = agent.use("list_watches")
+    rest = agent.house.get("/watches").json
+    assert listed["summary"] == "1 watches, 1 with problems, 1 open alerts"
+    for name in ("watches", "openAlerts"):
+        for found, same in zip(listed[name], rest[name], strict=True):
+            assert found == {key: same[key] for key in found}
+    shown = agent.use("get_watch", watchId=made["id"])
+    assert shown["openAlerts"] == listed["openAlerts"]
+    assert "DMARC" in shown["openAlerts"][0]["sentence"]
+    assert shown["problems"] == agent.house.get(path).json["problems"]
+    assert "no such watch" in agent.fail("get_watch", watchId="nothing")
 
 
 def test_heartbeats() -> None:
     """The list has states and open alerts as REST has them; a named one has its mails."""
-    with agent_over(zone_with({})) as agent:
-        house, runner = agent.house, agent.house.assembly.watches.beats
-        body = b'{"name": "backup", "everyMinutes": 60}'
-        made = house.ask("POST", "/heartbeats", data=body).answer().json
-        run(runner.start())
-        house.pass_time(3_600)
-        house.receive(made["address"])
+    agent = agent_over(zone_with({}))
+    house, runner = agent.house, agent.house.assembly.watches.beats
+    body = b'{"name": "backup", "everyMinutes": 60}'
+    made = house.ask("POST", "/heartbeats", data=body).answer().json
+    run(runner.start())
+    house.pass_time(3_600)
+    house.receive(made["address"])
+    run(runner.poll())
+    house.pass_time(0)
+    assert agent.use("get_heartbeats")["summary"] == "1 heartbeats, 0 with problems"
+    for _ in range(70):
+        house.pass_time(80)
         run(runner.poll())
-        house.pass_time(0)
-        assert agent.use("get_heartbeats")["summary"] == "1 heartbeats, 0 with problems"
-        for _ in range(70):
-            house.pass_time(80)
-            run(runner.poll())
-        listed, rest = agent.use("get_heartbeats"), house.get("/heartbeats").json
-        assert listed["summary"] == "1 heartbeats, 1 with problems"
-        assert listed["heartbeats"][0]["state"] == rest["heartbeats"][0]["state"] == "late"
-        assert listed["openAlerts"][0]["sentence"] == rest["openAlerts"][0]["sentence"]
-        shown = agent.use("get_heartbeats", name="backup")
-        assert (shown["address"], len(shown["beats"])) == (made["address"], 1)
-        assert "no such heartbeat" in agent.fail("get_heartbeats", name="nothing")
-        run(runner.stop())
+    listed, rest = agent.use("get_heartbeats"), house.get("/heartbeats").json
+    assert listed["summary"] == "1 heartbeats, 1 with problems"
+    assert listed["heartbeats"][0]["state"] == rest["heartbeats"][0]["state"] == "late"
+    assert listed["openAlerts"][0]["sentence"] == rest["openAlerts"][0]["sentence"]
+    shown = agent.use("get_heartbeats", name="backup")
+    assert (shown["address"], len(shown["beats"])) == (made["address"], 1)
+    assert "no such heartbeat" in agent.fail("get_heartbeats", name="nothing")
+    run(runner.stop())
 
 
 def test_check_domain_has_the_problems_without_points() -> None:
@@ -189,8 +185,8 @@ def test_check_domain_has_the_problems_without_points() -> None:
         "good.example": {**GOOD["good.example"], "CAA": ['128 isuemail "ca.example"']},
         "default._bimi.good.example": {"TXT": ["v=bimi1; l=https://good.example/logo.svg"]},
     }
-    with agent_over(zone_with(records)) as agent:
-        found = agent.use("check_domain", domain="good.example")
+    agent = agent_over(zone_with(records))
+    found = agent.use("check_domain", domain="good.example")
     unscored = {problem["about"]: problem for problem in found["problems"]}
     assert {*unscored} == {"caa.unknown-critical", "bimi.unreadable"}
     record = unscored["caa.unknown-critical"]["record"]

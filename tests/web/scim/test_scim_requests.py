@@ -1,6 +1,5 @@
 """The requests that Entra ID and Okta send, in their order, and what follows from them."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -42,11 +41,9 @@ ANN_FROM_OKTA = {
 
 
 @pytest.fixture
-def directory() -> Iterator[Directory]:
+def directory() -> Directory:
     """A directory with two groups that have roles."""
-    directory = Directory("developers=shop:editor", "leads=shop:owner", "developers=missing:owner")
-    yield directory
-    directory.house.close()
+    return Directory("developers=shop:editor", "leads=shop:owner", "developers=missing:owner")
 
 
 def test_entra_provisions_a_person(directory: Directory) -> None:
@@ -290,7 +287,6 @@ def test_who_may_provision(sent: Any, kind: str | None, status: int) -> None:
     ):
         answer = directory.send(method, path, key=key)
         assert (answer.status, answer.json["status"]) == (status, str(status)), path
-    house.close()
 
 
 @rows(
@@ -324,7 +320,6 @@ def test_what_is_refused(method: str, path: str, body: Any, status: int, kind: s
     directory = Directory("developers=shop:editor")
     answer = directory.send(method, path, body)
     assert (answer.status, answer.json.get("scimType")) == (status, kind), answer.body
-    directory.house.close()
 
 
 def test_pages_of_a_list(directory: Directory) -> None:
@@ -369,7 +364,6 @@ def test_descriptions_and_searches(method: str, path: str, body: Any, field: str
     assert answer.json[field]
     if "Resources" in answer.json and method == "POST":
         assert answer.json["totalResults"] == 1
-    directory.house.close()
 
 
 def test_changes_at_the_same_time(directory: Directory) -> None:

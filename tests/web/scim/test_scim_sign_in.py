@@ -1,7 +1,5 @@
 """Signing in with the company's account as a person whom the directory manages."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from mailcheck.config.options import ScimOptions
@@ -22,11 +20,9 @@ def company() -> Company:
 
 
 @pytest.fixture
-def directory(company: Company) -> Iterator[Directory]:
+def directory(company: Company) -> Directory:
     """A directory of the same company."""
-    directory = Directory(house=company_house(company, scim=ScimOptions(id_claim="oid")))
-    yield directory
-    directory.house.close()
+    return Directory(house=company_house(company, scim=ScimOptions(id_claim="oid")))
 
 
 def enter(house: House, company: Company) -> tuple[Browser, Answer]:
