@@ -32,10 +32,11 @@ from tests.interop.mcp_clients.installed import (
     node_environment,
     require,
 )
-from tests.interop.test_mcp_clients import DEADLINE, TOOLS
+from tests.interop.test_mcp_clients import DEADLINE
 from tests.servers.certificates import Authority
 from tests.servers.daemon import HOST, Daemon, free_ports
 from tests.servers.http_stub import QuietHandler
+from tests.web.mcp.agent import TOOL_NAMES
 
 pytestmark = pytest.mark.end_to_end
 
@@ -239,7 +240,7 @@ def calls_of_every_tool(site: Site) -> list[tuple[str, dict[str, Any]]]:
             "wait": 1,
         },
     }
-    return [(tool, arguments.get(tool, {})) for tool in TOOLS]
+    return [(tool, arguments.get(tool, {})) for tool in TOOL_NAMES]
 
 
 def converse(
@@ -319,7 +320,7 @@ def test_an_sdk_signs_in(site: Site, person: Person, name: str, identity: str) -
     elif identity == "secret":
         client_id, secret = operators_client(site, site.callback, "--secret")
     told = converse(site, person, sdk_command(name, site, document, client_id, secret))
-    assert told["tools"]["names"] == TOOLS
+    assert told["tools"]["names"] == TOOL_NAMES
     _require_success(told["called"])
     assert told["done"]["is_new"] is True
     asked = parse_qs(urlsplit(told["authorize"]["url"]).query)
@@ -330,7 +331,7 @@ def test_an_sdk_signs_in(site: Site, person: Person, name: str, identity: str) -
 
 
 def _require_success(called: dict[str, str]) -> None:
-    assert list(called) == TOOLS
+    assert list(called) == TOOL_NAMES
     assert "482913" in called["get_message"]
     assert "some text" in called["get_attachment"]
     for name, text in called.items():
@@ -397,7 +398,7 @@ def _call_every_tool(site: Site, process: "subprocess.Popen[str]") -> None:
     }
     assert ask("initialize", hello)["serverInfo"]["name"] == "mailcheck"
     ask.tell("notifications/initialized")
-    assert [tool["name"] for tool in ask("tools/list", {})["tools"]] == TOOLS
+    assert [tool["name"] for tool in ask("tools/list", {})["tools"]] == TOOL_NAMES
     called = {}
     for name, arguments in calls_of_every_tool(site):
         result = ask("tools/call", {"name": name, "arguments": arguments})

@@ -26,6 +26,9 @@ time."""
 FIELD = re.compile(r"""([^\s"'<>/=]+)(?:="([^"]*)")?""")
 """An attribute."""
 
+NEW_KEY = r'id="new-key">(mck_[a-z2-7]{32})<'
+"""The secret of a new key, on the page that shows it once."""
+
 VOID = frozenset({"meta", "link", "input", "img", "br", "hr", "source", "wbr"})
 
 
@@ -141,6 +144,12 @@ class Browser:
         """GET a page, and return its text in one line."""
         self.open(path)
         return self.words
+
+    def find(self, pattern: str) -> str:
+        """Return the first group of a pattern in the last page, which must have it."""
+        found = re.search(pattern, self.page.source, re.DOTALL)
+        assert found is not None, (pattern, self.words)
+        return found[1]
 
     @property
     def words(self) -> str:

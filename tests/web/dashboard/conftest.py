@@ -2,13 +2,18 @@
 
 import pytest
 
-from mailcheck.config.options import AccountsOptions
+from mailcheck.config.options import AccountsOptions, WebOptions
 from mailcheck.core.accounts import Account
 from tests.house import CHEAP_HASH, House, config_in_memory
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.inbox_visit import sign_up
 
 CHEAP = AccountsOptions(password_cost=CHEAP_HASH, registration="open")
+
+
+def house_at(public_url: str) -> House:
+    """Return a house at a public address, with open registration."""
+    return House(config_in_memory(web=WebOptions(public_url=public_url), accounts=CHEAP))
 
 
 @pytest.fixture

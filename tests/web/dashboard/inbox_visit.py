@@ -1,6 +1,5 @@
 """Steps of tests with an inbox: sign up, receive mail, fetch downloads."""
 
-import re
 from urllib.parse import urlsplit
 
 from mailcheck.core.accounts import Account
@@ -27,10 +26,8 @@ def receive(house: House, account: Account, raw: bytes | None = None, tag: str =
 
 def share_path(browser: Browser, message_id: str) -> str:
     """Return the path of a message's share link, as shown on its page."""
-    text = browser.open(f"/inbox/messages/{message_id}").body.decode()
-    link = re.search(r'id="share-link" href="([^"]+)"', text)
-    assert link is not None
-    return urlsplit(link[1]).path
+    browser.open(f"/inbox/messages/{message_id}")
+    return urlsplit(browser.find(r'id="share-link" href="([^"]+)"')).path
 
 
 def fetch(browser: Browser, path: str, *fields: str) -> Answer:

@@ -1,7 +1,6 @@
 """The checks of a mail on the pages of a message and of a test."""
 
 import re
-from collections.abc import Iterator
 from urllib.parse import urlencode
 
 import pytest
@@ -55,11 +54,9 @@ class Visited:
 
 
 @pytest.fixture
-def visited() -> Iterator[Visited]:
+def visited() -> Visited:
     """Create an account with a mail."""
-    made = Visited()
-    yield made
-    made.house.close()
+    return Visited()
 
 
 def test_a_message_links_to_its_checks(visited: Visited) -> None:

@@ -7,14 +7,14 @@ import pytest
 
 from mailcheck.assembly.doors.pages import build_pages
 from mailcheck.assembly.doors.rest import build_routes
-from mailcheck.config.options import AccountsOptions, WebOptions
 from mailcheck.core.instants import SECOND
 from mailcheck.operations.accounts.confirm import FRESH_MINUTES
 from mailcheck.web.api.description import ApiDescription
 from tests.fakes.authenticator import Authenticator
 from tests.fakes.company import Company
-from tests.house import CHEAP_HASH, Answer, House, config_in_memory, run
+from tests.house import Answer, House, run
 from tests.web.dashboard.browser import Browser
+from tests.web.dashboard.conftest import house_at
 from tests.web.dashboard.test_dashboard_company import company_house, sign_in
 from tests.web.dashboard.test_dashboard_passkeys import PUBLIC, add, authenticator, options
 from tests.web.oauth.program import Program, add_client, returned
@@ -47,12 +47,7 @@ CONFIRMED = [
 @pytest.fixture
 def house() -> House:
     """A house at a public address."""
-    return House(
-        config_in_memory(
-            web=WebOptions(public_url=PUBLIC),
-            accounts=AccountsOptions(password_cost=CHEAP_HASH, registration="open"),
-        )
-    )
+    return house_at(PUBLIC)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import html
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -33,11 +32,9 @@ HOUR = 3600
 
 
 @pytest.fixture
-def visited() -> Iterator[tuple[ScoredHouse, Browser]]:
+def visited() -> tuple[ScoredHouse, Browser]:
     """Open the pages over the zone of a sender without issues."""
-    scored, browser = visit_scored()
-    yield scored, browser
-    scored.close()
+    return visit_scored()
 
 
 @pytest.fixture
@@ -238,7 +235,6 @@ def test_deductions_over_ten_points() -> None:
     assert 'aria-label="Score 0.0 of 10"' in body
     assert "points were taken off 10.0. The lowest score is 0." in browser.words
     assert "Request removal from Spamhaus ZEN" in browser.words
-    scored.close()
 
 
 def test_reverse_dns_is_shown_apart_from_spf() -> None:
@@ -257,7 +253,6 @@ def test_reverse_dns_is_shown_apart_from_spf() -> None:
     assert f'<a href="#{issue}">' in body
     fix = re.findall(r"Publish a PTR|PTR record for", body)
     assert len(fix) <= 1
-    scored.close()
 
 
 def test_the_progress_is_streamed() -> None:
@@ -275,7 +270,6 @@ def test_the_progress_is_streamed() -> None:
     assert stream.named("moved")[1:] == [{"state": "completed", "final": True}]
     assert stream.has_ended
     assert scored.house.assembly.tests.feeds.count() == 0
-    scored.close()
 
 
 def test_the_progress_of_checks_is_streamed(scored: ScoredHouse, browser: Browser) -> None:
@@ -345,7 +339,6 @@ def test_an_analysis_that_fails(logged_failures: list[Any]) -> None:
     browser.submit(f"/tests/{test_id}/recheck")
     assert len(analyst.pending) == 1
     analyst.pending.clear()
-    scored.close()
 
 
 def test_a_report_has_a_summary(scored: ScoredHouse, browser: Browser) -> None:
@@ -539,7 +532,6 @@ def test_over_the_limit() -> None:
         answer = browser.submit(path)
         assert (answer.status, answer.headers["retry-after"]) == (429, "59")
         assert browser.open(f"/tests/{test_id}").status == 200
-    scored.close()
 
 
 def test_the_tests_of_a_domain(scored: ScoredHouse, browser: Browser) -> None:

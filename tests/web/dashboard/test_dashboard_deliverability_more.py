@@ -1,7 +1,5 @@
 """Shared reports, and the preflight of records that are not published yet."""
 
-import re
-from collections.abc import Iterator
 from urllib.parse import urlencode, urlsplit
 
 import pytest
@@ -24,12 +22,11 @@ DMARC = ("_dmarc.sender.example", "TXT", "v=DMARC1; p=reject; rua=mailto:d@sende
 
 
 @pytest.fixture
-def visited() -> Iterator[tuple[ScoredHouse, Browser]]:
+def visited() -> tuple[ScoredHouse, Browser]:
     """Open the pages over the zone of a sender without DMARC."""
     scored, browser = visit_scored()
     scored.zone.publish("_dmarc.sender.example", "TXT")
-    yield scored, browser
-    scored.close()
+    return scored, browser
 
 
 @pytest.fixture
@@ -60,10 +57,8 @@ def test_id(scored: ScoredHouse, browser: Browser) -> str:
 
 def share_path(browser: Browser, test_id: str) -> str:
     """Return the path of a report's share link."""
-    text = browser.open(f"/tests/{test_id}").body.decode()
-    link = re.search(r'id="share-link" href="([^"]+)"', text)
-    assert link is not None
-    return urlsplit(link[1]).path
+    browser.open(f"/tests/{test_id}")
+    return urlsplit(browser.find(r'id="share-link" href="([^"]+)"')).path
 
 
 def preflight(browser: Browser, test_id: str, *records: tuple[str, str, str]) -> Answer:

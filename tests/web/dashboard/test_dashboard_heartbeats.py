@@ -1,7 +1,5 @@
 """The pages of heartbeats: create, look at the days, change, pause, acknowledge and delete."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from mailcheck.checks.watching.heartbeats import begin
@@ -25,11 +23,9 @@ FORM = {
 
 
 @pytest.fixture
-def beating() -> Iterator[Beating]:
+def beating() -> Beating:
     """A house without heartbeats."""
-    beating = Beating()
-    yield beating
-    beating.close()
+    return Beating()
 
 
 @pytest.fixture

@@ -40,10 +40,9 @@ def create(owner: Browser, **form: str) -> str:
     """Create a route by the form, and return its path."""
     answer = owner.submit("/inbound", **{**FORM, **form})
     assert answer.status == 200, owner.words
-    found = re.search(r'href="(/p/me/inbound/routes/\w+)"', answer.body.decode())
-    assert found is not None
-    owner.open(found[1])
-    return found[1]
+    path = owner.find(r'href="(/p/me/inbound/routes/\w+)"')
+    owner.open(path)
+    return path
 
 
 def message_of(owner: Browser) -> str:
@@ -51,9 +50,8 @@ def message_of(owner: Browser) -> str:
     account = run(owner.house.assembly.accounts.keep.find("ann"))
     raw = mail("Your ticket", "What is the number?", "Support <support@app.example>")
     owner.house.receive(owner.house.address("", account), raw=raw)
-    found = re.search(r'href="(/p/me/inbox/messages/[^"?]+)', owner.open("/inbox").body.decode())
-    assert found is not None
-    return found[1]
+    owner.open("/inbox")
+    return owner.find(r'href="(/p/me/inbox/messages/[^"?]+)')
 
 
 def upload(owner: Browser, path: str, files: dict[str, bytes], **form: str) -> int:
@@ -76,11 +74,10 @@ def upload(owner: Browser, path: str, files: dict[str, bytes], **form: str) -> i
 def test_a_route_is_created(owner: Browser) -> None:
     """The secret is shown once. Then the route is listed, with its last mail."""
     assert "No routes yet" in owner.page.text
-    answer = owner.submit("/inbound", **FORM)
-    secret = re.search(r'id="route-secret">(whsec_[^<]+)<', answer.body.decode())
-    assert secret is not None
+    owner.submit("/inbound", **FORM)
+    secret = owner.find(r'id="route-secret">(whsec_[^<]+)<')
     page = owner.open("/inbound").body.decode()
-    assert unescape(secret[1]) not in page
+    assert unescape(secret) not in page
     for words in ("support@", URL, "none yet"):
         assert words in page
 
@@ -152,9 +149,7 @@ def test_a_new_mail_is_written_to_the_author_of_a_message(owner: Browser) -> Non
     """Beside the reply, a link leads to a new mail between the same people."""
     path = create(owner)
     owner.open(f"{message_of(owner)}/reply")
-    found = re.search(rf'href="({path}/write\?[^"]+)"', owner.page.source)
-    assert found is not None
-    source = owner.open(unescape(found[1])).body.decode()
+    source = owner.open(unescape(owner.find(rf'href="({path}/write\?[^"]+)"'))).body.decode()
     assert 'name="to" value="support@app.example"' in source
     assert 'name="author" value="dev-' in source
 
@@ -265,9 +260,7 @@ def test_an_attempt_is_announced_to_open_pages(
 
 def owner_path(owner: Browser) -> str:
     """Return the path of the mail on the last page."""
-    found = re.search(r'action="(/p/me/inbound/routes/\w+/mails/[^"/]+)/again"', owner.page.source)
-    assert found is not None
-    return found[1]
+    return owner.find(r'action="(/p/me/inbound/routes/\w+/mails/[^"/]+)/again"')
 
 
 def test_a_route_is_changed_and_deleted(owner: Browser) -> None:

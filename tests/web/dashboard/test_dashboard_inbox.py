@@ -182,10 +182,9 @@ def test_selected_messages_are_marked_as_read(browser: Browser, account: Account
 
 def list_form(browser: Browser, path: str) -> dict[str, str]:
     """Return the hidden fields of the form around a list."""
-    text = browser.open(path).body.decode()
-    form = re.search(r'<form[^>]*id="selection">(.*?)<ol', text, re.DOTALL)
-    assert form is not None
-    found = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', form[1])
+    browser.open(path)
+    form = browser.find(r'<form[^>]*id="selection">(.*?)<ol')
+    found = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', form)
     return {name: unescape(value) for name, value in found}
 
 
@@ -293,7 +292,9 @@ def test_selected_mails_are_deleted(browser: Browser, account: Account) -> None:
     assert subjects(browser) == ["Other", "Keep"]
 
 
-def test_a_deletion_is_undone(house: House, browser: Browser, account: Account) -> None:
+def test_a_deletion_is_undone(
+    house: House, browser: Browser, account: Account, bob: Browser
+) -> None:
     """For 30 seconds a deletion can be undone by the account; until then the mail is hidden.
 
     Nobody else sees the mail meanwhile, and its expiry is the same afterwards.
@@ -307,9 +308,7 @@ def test_a_deletion_is_undone(house: House, browser: Browser, account: Account) 
     assert house.get("/inbox", key=key).json["total"] == 0
     assert house.get(f"/inbox/messages/{ids[0]}", key=key).status == 404
     fields = undo_form(browser)
-    other = Browser(house, "192.0.2.11")
-    sign_up(other, "bob")
-    other.submit("/inbox/undo", **fields)
+    bob.submit("/inbox/undo", **fields)
     house.pass_time(29)
     run(house.assembly.mail.retention.sweep())
     assert subjects(browser) == []
@@ -321,18 +320,14 @@ def test_a_deletion_is_undone(house: House, browser: Browser, account: Account) 
 
 def undo_form(browser: Browser) -> dict[str, str]:
     """Return the fields of the form on the shown page that undoes a deletion."""
-    form = re.search(r'<form[^>]*id="undo">(.*?)</form>', browser.page.source, re.DOTALL)
-    assert form is not None
-    found = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', form[1])
-    return dict(found)
+    form = browser.find(r'<form[^>]*id="undo">(.*?)</form>')
+    return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', form))
 
 
-def test_messages_of_others_are_not_deleted(house: House, browser: Browser) -> None:
+def test_messages_of_others_are_not_deleted(house: House, browser: Browser, bob: Browser) -> None:
     """A selected id of another account is ignored."""
     message_id = receive(house, sign_up(browser))
-    other = Browser(house, "192.0.2.11")
-    sign_up(other, "bob")
-    assert other.submit("/inbox/delete", id=message_id).status == 303
+    assert bob.submit("/inbox/delete", id=message_id).status == 303
     assert len(subjects(browser)) == 1
 
 

@@ -1,11 +1,8 @@
 """Invitations to a project for people who have no account: one step from the link to the mail."""
 
-import re
-from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-import pytest
 from msgspec.structs import replace
 
 from mailcheck.core.projects import Role
@@ -21,26 +18,15 @@ from tests.web.dashboard.test_dashboard_projects import join
 CAROL = "carol@example.com"
 NAMED = f"You have been invited to the project shop as editor, as {CAROL}"
 
-Build = Callable[..., House]
 
-
-@pytest.fixture
-def build() -> Iterator[Build]:
-    """Build houses with account options and a project of Ann's."""
-    houses: list[House] = []
-
-    def make(**options: Any) -> House:
-        house = House(config_in_memory(accounts=replace(CHEAP, **options)))
-        houses.append(house)
-        accounts = house.assembly.accounts
-        ann = run(accounts.keep.add("ann"))
-        run(accounts.sign_in.set_password(ann, "correct horse"))
-        run(accounts.projects.create(ann, "shop"))
-        return house
-
-    yield make
-    for house in houses:
-        house.close()
+def build(**options: Any) -> House:
+    """Build a house with account options and a project of Ann's."""
+    house = House(config_in_memory(accounts=replace(CHEAP, **options)))
+    accounts = house.assembly.accounts
+    ann = run(accounts.keep.add("ann"))
+    run(accounts.sign_in.set_password(ann, "correct horse"))
+    run(accounts.projects.create(ann, "shop"))
+    return house
 
 
 def owner_of(house: House) -> Browser:
@@ -54,10 +40,8 @@ def owner_of(house: House) -> Browser:
 def invite(owner: Browser, address: str = CAROL) -> str:
     """Invite an address on the page of the project, and return the path of the link."""
     owner.open("/project")
-    answer = owner.submit("/project/invitations", role="editor", address=address)
-    found = re.search(r"/join\?invitation=[\w-]+", answer.body.decode())
-    assert found is not None, owner.page.text
-    return found[0]
+    owner.submit("/project/invitations", role="editor", address=address)
+    return owner.find(r"(/join\?invitation=[\w-]+)")
 
 
 def members(house: House) -> list[tuple[str, Role]]:
@@ -68,10 +52,10 @@ def members(house: House) -> list[tuple[str, Role]]:
 
 
 @rows(
-    ({"registration": "invite", "invite_by": "owners"},),
-    ({"registration": "open"},),
+    {"registration": "invite", "invite_by": "owners"},
+    {"registration": "open"},
 )
-def test_one_invitation_is_enough(build: Build, options: dict[str, str]) -> None:
+def test_one_invitation_is_enough(options: dict[str, str]) -> None:
     """Who has no account comes from the link to the project with one form."""
     house = build(**options)
     link = invite(owner_of(house))
@@ -95,7 +79,7 @@ def test_one_invitation_is_enough(build: Build, options: dict[str, str]) -> None
         assert Browser(house, "192.0.2.13").open(sign_up).status == 403
 
 
-def test_the_invitation_survives_signing_in(build: Build) -> None:
+def test_the_invitation_survives_signing_in() -> None:
     """Who has an account signs in, also after a wrong password, and joins with it."""
     house = build(registration="invite", invite_by="owners")
     bob = run(house.assembly.accounts.keep.add("bob"))
@@ -117,9 +101,7 @@ def test_the_invitation_survives_signing_in(build: Build) -> None:
     ({"registration": "open"}, "carol", 400, "enter a mail address, such as ann@example.com"),
     ({"registration": "open"}, "a" * 60 + "@example.com", 400, "1 to 64 characters"),
 )
-def test_who_may_invite_whom(
-    build: Build, options: dict[str, str], address: str, status: int, said: str
-) -> None:
+def test_who_may_invite_whom(options: dict[str, str], address: str, status: int, said: str) -> None:
     """An owner who may not invite an address is told why, and the link is not created."""
     owner = owner_of(build(**options))
     owner.open("/project")
@@ -128,7 +110,7 @@ def test_who_may_invite_whom(
     assert "/join?invitation=" not in owner.page.source
 
 
-def test_an_operator_may_always_invite(build: Build) -> None:
+def test_an_operator_may_always_invite() -> None:
     """The operator invites whom `invite_by` lets owners not invite; others see no field."""
     house = build(registration="invite")
     assert 'name="address"' not in owner_of(house).open("/project").body.decode()
@@ -139,7 +121,7 @@ def test_an_operator_may_always_invite(build: Build) -> None:
     assert carol.open(f"/sign-up?invitation={code}").status == 200
 
 
-def test_an_invitation_without_an_address(build: Build) -> None:
+def test_an_invitation_without_an_address() -> None:
     """It creates no account where sign-up needs an invitation, and says what to ask for."""
     house = build(registration="invite", invite_by="owners")
     link = invite(owner_of(house), "")
@@ -150,7 +132,7 @@ def test_an_invitation_without_an_address(build: Build) -> None:
     assert "for a person who has an account" in browser.page.text
 
 
-def test_an_expired_invitation(build: Build) -> None:
+def test_an_expired_invitation() -> None:
     """The page to sign in says that the invitation of its link is gone."""
     house = build(registration="open")
     link = invite(owner_of(house))
@@ -160,7 +142,7 @@ def test_an_expired_invitation(build: Build) -> None:
     assert "has been used or has expired: ask for a new one" in browser.page.text
 
 
-def test_the_invitation_survives_the_company(build: Build) -> None:
+def test_the_invitation_survives_the_company() -> None:
     """It is named when the company's sign-in fails, and the next attempt leads to it."""
     company = Company()
     house = company_house(company)

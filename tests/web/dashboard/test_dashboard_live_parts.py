@@ -7,7 +7,7 @@ from mailcheck.core.accounts import Account
 from mailcheck.operations.follow_account import PACE
 from tests.house import House
 from tests.web.dashboard.browser import Browser
-from tests.web.dashboard.inbox_visit import receive, sign_up
+from tests.web.dashboard.inbox_visit import receive
 from tests.web.raw_http import RawHttp, request
 
 TEMPLATES = files("mailcheck.web.dashboard").joinpath("templates")
@@ -34,12 +34,10 @@ class LiveParts:
 
 
 def test_a_change_of_the_account_is_announced(
-    house: House, browser: Browser, account: Account
+    house: House, browser: Browser, account: Account, bob: Browser
 ) -> None:
     """A new mail, a deletion and a new test are changes for the account only."""
-    other = Browser(house, "192.0.2.11")
-    sign_up(other, "bob")
-    own, strange = LiveParts(browser), LiveParts(other)
+    own, strange = LiveParts(browser), LiveParts(bob)
     assert own.changes() == 0
     message_id = receive(house, account)
     assert own.changes() == 1

@@ -310,15 +310,15 @@ def test_a_deleted_message_is_gone(browser: Browser) -> None:
 
 
 @pytest.mark.parametrize("rest", ["", "/frame", "/raw", "/attachments/1", "/attachments/1/preview"])
-def test_messages_of_other_accounts(house: House, browser: Browser, rest: str) -> None:
+def test_messages_of_other_accounts(
+    house: House, browser: Browser, rest: str, bob: Browser
+) -> None:
     """A message of another account is 404, like an unknown one."""
     raw = with_attachment("text/plain", "a.txt", b"x")
-    message_id = receive(house, sign_up(browser), raw)
-    other = Browser(house, "192.0.2.11")
-    sign_up(other, "bob")
-    assert other.open(f"/inbox/messages/{message_id}{rest}").status == 404
+    message_id = receive(browser.house, sign_up(browser), raw)
+    assert bob.open(f"/inbox/messages/{message_id}{rest}").status == 404
     for form in ("share", "delete"):
-        assert other.submit(f"/inbox/messages/{message_id}/{form}").status == 404
+        assert bob.submit(f"/inbox/messages/{message_id}/{form}").status == 404
     assert fetch(browser, f"/inbox/messages/{message_id}{rest}").status == 200
 
 

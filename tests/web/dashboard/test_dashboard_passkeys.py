@@ -1,19 +1,19 @@
 """Passkeys on the pages, in a browser without a screen and with an authenticator of the test."""
 
 import json
-import re
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
-from mailcheck.config.options import AccountsOptions, WebOptions
+from mailcheck.config.options import WebOptions
 from mailcheck.core.errors import PasskeyNeeded
 from tests.fakes.authenticator import FLAG, Authenticator
-from tests.house import CHEAP_HASH, Answer, House, config_in_memory, result_of, run
+from tests.house import Answer, House, config_in_memory, result_of, run
 from tests.table import rows
 from tests.web.dashboard.browser import Browser
+from tests.web.dashboard.conftest import house_at
 
 PUBLIC, DOMAIN = "https://mail.company.example", "mail.company.example"
 
@@ -21,11 +21,7 @@ PUBLIC, DOMAIN = "https://mail.company.example", "mail.company.example"
 @pytest.fixture
 def house() -> House:
     """A house at a public address."""
-    config = config_in_memory(
-        web=WebOptions(public_url=PUBLIC),
-        accounts=AccountsOptions(password_cost=CHEAP_HASH, registration="open"),
-    )
-    return House(config)
+    return house_at(PUBLIC)
 
 
 @pytest.fixture
@@ -110,9 +106,7 @@ def test_the_options_require_the_person(browser: Browser) -> None:
 )
 def test_the_origin_is_that_of_browsers(public: str, origin: str) -> None:
     """Passkeys and forms work for each way to write the public URL."""
-    web = WebOptions(public_url=public)
-    accounts = AccountsOptions(password_cost=CHEAP_HASH, registration="open")
-    house = House(config_in_memory(web=web, accounts=accounts))
+    house = house_at(public)
     browser = Browser(house, "192.0.2.10", f"Origin: {origin}")
     browser.sign_up("ann")
     device = Authenticator(origin, urlsplit(origin).hostname or "")
@@ -124,11 +118,8 @@ def test_the_origin_is_that_of_browsers(public: str, origin: str) -> None:
 def second_step(house: House) -> tuple[Browser, dict[str, Any]]:
     """Enter the right password; return the browser and the options of the second step."""
     other = Browser(house, "192.0.2.12")
-    answer = other.sign_in("ann")
-    assert answer.status == 200
-    found = re.search(r'data-request="([^"]+)"', answer.body.decode())
-    assert found is not None
-    return other, json.loads(found[1].replace("&#34;", '"'))
+    assert other.sign_in("ann").status == 200
+    return other, json.loads(other.find(r'data-request="([^"]+)"').replace("&#34;", '"'))
 
 
 def test_a_passkey_after_the_password(
@@ -151,12 +142,10 @@ def test_a_passkey_after_the_password(
         run(house.assembly.accounts.sign_in.verify("ann", "correct horse", "192.0.2.14"))
 
 
-def test_the_second_step_is_for_one_account(house: House, browser: Browser) -> None:
+def test_the_second_step_is_for_one_account(house: House, browser: Browser, bob: Browser) -> None:
     """The passkey of another person does not complete the sign-in after a password."""
     add(browser, authenticator())
     browser.submit("/account/second-factor", required="true")
-    bob = Browser(house, "192.0.2.11")
-    bob.sign_up("bob")
     of_bob = authenticator(credential_id=b"bob's")
     add(bob, of_bob)
     other, asked = second_step(house)
@@ -256,14 +245,14 @@ def test_answers_for_another_site_or_without_the_person(
 
 
 @pytest.mark.attack
-def test_challenges_have_one_purpose(device: Authenticator, house: House, browser: Browser) -> None:
+def test_challenges_have_one_purpose(
+    device: Authenticator, house: House, browser: Browser, bob: Browser
+) -> None:
     """A challenge to sign in adds no passkey, one of another person neither, and vice versa."""
     asked = options(browser, "/sign-in/passkey/options")
     asked["user"] = {"id": "YW5u"}
     answer = browser.submit("/account/passkeys", name="a", credential=device.create(asked))
     assert answer.status == 400
-    bob = Browser(house, "192.0.2.11")
-    bob.sign_up("bob")
     asked = options(bob, "/account/passkeys/options")
     answer = browser.submit("/account/passkeys", name="a", credential=device.create(asked))
     assert answer.status == 400
@@ -281,7 +270,7 @@ def test_challenges_have_one_purpose(device: Authenticator, house: House, browse
 
 @pytest.mark.attack
 def test_another_key_or_another_person(
-    device: Authenticator, house: House, browser: Browser
+    device: Authenticator, house: House, browser: Browser, bob: Browser
 ) -> None:
     """A signature of another key, an unknown credential and a foreign user handle are refused."""
     add(browser, device)
@@ -292,8 +281,6 @@ def test_another_key_or_another_person(
         changed(device, user_handle=b"somebody", counter=9),
     ):
         assert sign_in(other, forged).status == 403
-    bob = Browser(house, "192.0.2.11")
-    bob.sign_up("bob")
     assert add(bob, authenticator()).status == 400, "a credential belongs to one account"
     ann = run(house.assembly.accounts.keep.find("ann"))
     (passkey,) = result_of(house.assembly.accounts.passkey_store.passkeys_of(ann.id))

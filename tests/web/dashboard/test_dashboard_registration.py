@@ -1,10 +1,8 @@
 """Registration: who can create an account, how many, and how often sign-in may be tried."""
 
 import re
-from collections.abc import Callable, Iterator
 from typing import Any
 
-import pytest
 from msgspec.structs import replace
 
 from mailcheck.assembly.workers import Workers
@@ -23,23 +21,11 @@ from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
 from tests.web.workers import FaultyWorker
 
-Build = Callable[..., House]
 
-
-@pytest.fixture
-def build() -> Iterator[Build]:
-    """Build houses with account options."""
-    houses: list[House] = []
-
-    def make(web: WebOptions | None = None, **options: Any) -> House:
-        accounts = replace(CHEAP, **options)
-        house = House(config_in_memory(accounts=accounts, web=web or WebOptions()))
-        houses.append(house)
-        return house
-
-    yield make
-    for house in houses:
-        house.close()
+def build(web: WebOptions | None = None, **options: Any) -> House:
+    """Build a house with account options."""
+    accounts = replace(CHEAP, **options)
+    return House(config_in_memory(accounts=accounts, web=web or WebOptions()))
 
 
 def count_accounts(house: House) -> int:
@@ -47,7 +33,7 @@ def count_accounts(house: House) -> int:
     return len(run(house.assembly.accounts.keep.accounts()))
 
 
-def test_closed(build: Build) -> None:
+def test_closed() -> None:
     """With closed registration no account can be created, not even with an invitation."""
     house = build(registration="closed")
     code = run(house.assembly.accounts.invitations.invite())
@@ -64,7 +50,7 @@ def test_closed(build: Build) -> None:
     assert count_accounts(house) == 1
 
 
-def test_by_invitation(build: Build) -> None:
+def test_by_invitation() -> None:
     """An invitation creates one account; a name that exists does not use it up."""
     house = build(registration="invite")
     code = run(house.assembly.accounts.invitations.invite())
@@ -84,7 +70,7 @@ def test_by_invitation(build: Build) -> None:
 
 
 @rows("", "a" * 32, "\0", "x' OR 1=1", "\udcff", "é" * 100)
-def test_an_invalid_invitation(build: Build, code: str) -> None:
+def test_an_invalid_invitation(code: str) -> None:
     """An invalid invitation is rejected."""
     house = build(registration="invite")
     browser = Browser(house)
@@ -95,7 +81,7 @@ def test_an_invalid_invitation(build: Build, code: str) -> None:
     assert count_accounts(house) == 1
 
 
-def test_the_operator_invites(build: Build) -> None:
+def test_the_operator_invites() -> None:
     """Only the operator can create invitation links."""
     house = build(registration="invite")
     run(house.assembly.accounts.sign_in.set_password(house.account, "operator's own"))
@@ -116,7 +102,7 @@ def test_the_operator_invites(build: Build) -> None:
     assert browser.submit("/account/invitations").status == 403
 
 
-def test_accounts_of_one_address(build: Build) -> None:
+def test_accounts_of_one_address() -> None:
     """An address can create a limited number of accounts a day; others are not affected."""
     house = build(per_address=2)
     for number in range(2):
@@ -150,7 +136,7 @@ def test_nobody_signs_up_before_the_account_of_the_daemon() -> None:
     assert browser.sign_up("ann").status == 200
 
 
-def test_rejected_registrations_do_not_count(build: Build) -> None:
+def test_rejected_registrations_do_not_count() -> None:
     """A rejected registration does not count for the limit."""
     house = build(per_address=1)
     browser = Browser(house)
@@ -160,7 +146,7 @@ def test_rejected_registrations_do_not_count(build: Build) -> None:
     assert browser.submit("/sign-up", name="ann", password="correct horse").status == 303
 
 
-def test_addresses_behind_a_proxy(build: Build) -> None:
+def test_addresses_behind_a_proxy() -> None:
     """Behind a trusted proxy the client's address counts; other clients cannot choose theirs."""
     house = build(WebOptions(trusted_proxies=("10.0.0.1/32",)), per_address=1)
 
@@ -178,7 +164,7 @@ def test_addresses_behind_a_proxy(build: Build) -> None:
     assert statuses("203.0.113.5") == [303, 429]
 
 
-def test_an_ipv6_network_is_one_client(build: Build) -> None:
+def test_an_ipv6_network_is_one_client() -> None:
     """All addresses of a /64 count as one client."""
     house = build(per_address=1)
     assert Browser(house, "2001:db8:1::1").sign_up("ann").status == 200

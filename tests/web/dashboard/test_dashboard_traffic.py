@@ -44,11 +44,9 @@ def test_senders_and_their_clients(house: House) -> None:
     assert "No mail of this sender" in first.read("/traffic/sources?domain=other.example")
 
 
-def test_others_do_not_see_them(house: House) -> None:
+def test_others_do_not_see_them(house: House, bob: Browser) -> None:
     """Another account sees none of the counts."""
     count_a_mail(house)
-    bob = Browser(house, "192.0.2.8")
-    bob.sign_up("bob")
     bob.open("/traffic")
     assert "sender.example" not in bob.words
     assert "No mail was counted" in bob.words
