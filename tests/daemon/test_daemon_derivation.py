@@ -32,6 +32,15 @@ class Workshop(House):
         found: list[DeliveryId] = result_of(self.assembly.mail.content_store.underived(1_000))
         return found
 
+    def another(
+        self, kind: type[MessageContents] = MessageContents, *, is_alone: bool
+    ) -> Derivation:
+        """Return a second derivation of the same mail, with its own kind of contents."""
+        mail, clocks = self.assembly.mail, self.assembly.runtime.clocks
+        contents = kind(mail.content_store, mail.mail_bytes, lambda content: None, self.clock)
+        traffic = MailTraffic(self.clock, call_immediately)
+        return Derivation(contents, mail.content_store, traffic, clocks, is_alone=is_alone)
+
     def rest(self, seconds: float = 10) -> None:
         """Advance the time in small steps."""
         for _ in range(int(seconds * 20)):
@@ -134,16 +143,7 @@ def test_a_mail_that_breaks_it(shop: Workshop, logged_failures: list[LogEvent]) 
                 raise ZeroDivisionError
             return await super().of(delivery_id)
 
-    store = shop.assembly.mail.content_store
-    mail_bytes, clock = shop.assembly.mail.mail_bytes, shop.clock
-    contents = Breaking(store, mail_bytes, lambda content: None, clock)
-    derivation = Derivation(
-        contents,
-        store,
-        MailTraffic(clock, call_immediately),
-        shop.assembly.runtime.clocks,
-        is_alone=True,
-    )
+    derivation = shop.another(Breaking, is_alone=True)
     derivation.startService()
     shop.rest(1)
     assert shop.underived() == [broken]
@@ -209,11 +209,7 @@ def test_stopping_when_idle(shop: Workshop) -> None:
 
 def test_mail_of_daemons_that_have_died(shop: Workshop) -> None:
     """The daemon that received a mail derives it, or any other daemon after a minute."""
-    assembly = shop.assembly
-    store, mail_bytes = assembly.mail.content_store, assembly.mail.mail_bytes
-    contents = MessageContents(store, mail_bytes, lambda content: None, shop.clock)
-    traffic = MailTraffic(shop.clock, call_immediately)
-    other = Derivation(contents, store, traffic, assembly.runtime.clocks, is_alone=False)
+    other = shop.another(is_alone=False)
     other.startService()
     for _ in range(3):
         shop.receive()

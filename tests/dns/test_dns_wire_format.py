@@ -79,11 +79,6 @@ def test_pack_query() -> None:
     assert (query.edns, query.payload) == (0, UDP_PAYLOAD)
 
 
-def test_pack_query_without_edns() -> None:
-    """For servers without EDNS it is left out."""
-    assert dns.message.from_wire(pack_query(b"id", PACKED, has_edns=False)).edns == -1
-
-
 def test_pack_question_type() -> None:
     """Types are known by name or number; other types raise an exception."""
     assert pack_question(DnsQuestion("a", "TYPE65280"))[-4:-2] == b"\xff\x00"

@@ -21,19 +21,13 @@ def test_the_first_call_runs_some_seconds_after_the_start() -> None:
     assert worker.stop() is None
 
 
-def test_calls_do_not_wait_for_it() -> None:
-    """A call before the warm-up runs at once."""
-    worker = WarmedWorker(DirectWorker(), lambda: None, Clock(), 2)
-    worker.start()
-    assert result_of(worker.run(lambda: 2)) == 2
-    worker.stop()
-
-
-def test_a_worker_that_is_stopped_before_runs_nothing_more() -> None:
-    """Stopping leaves no timer behind."""
+def test_calls_and_the_stop_do_not_wait_for_it() -> None:
+    """A call before the warm-up runs at once, and stopping leaves no timer behind."""
     clock = Clock()
     worker = WarmedWorker(DirectWorker(), lambda: None, clock, 2)
     worker.start()
+    assert result_of(worker.run(lambda: 2)) == 2
+    assert clock.getDelayedCalls()
     worker.stop()
     assert clock.getDelayedCalls() == []
 
