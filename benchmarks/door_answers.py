@@ -9,7 +9,7 @@ import base64
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -172,7 +172,7 @@ def _last_id(house: House) -> str:
 
 
 def _record_routes(
-    doors: Doors, routes: Iterator[tuple[str, str]], headers: Callable[[str], Mapping[str, str]]
+    doors: Doors, routes: Iterable[tuple[str, str]], headers: Callable[[str], Mapping[str, str]]
 ) -> None:
     """Call each route with each key, and with each body that is not a mail.
 
