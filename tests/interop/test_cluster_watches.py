@@ -2,12 +2,15 @@
 of a crashed daemon move to another one.
 """
 
+import contextlib
 import json
 import re
 import smtplib
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,6 +47,12 @@ class World(Two):
         self.held = held
         self._zone = zone
         self._publish = publish
+        self._began = time.time()
+
+    def running(self, name: str, **options: Any) -> contextlib.AbstractContextManager[Daemon]:
+        """Run one of them with the accelerated clock of both: it polls every few seconds."""
+        environment = accelerated(since=self._began)
+        return super().running(name, environment=environment, **options)
 
     def name_is(self, *names: str) -> None:
         """Change the reverse DNS of the address."""
@@ -97,7 +106,6 @@ def world(tmp_path: Path, postgresql_server: PostgresqlServer) -> Iterator[World
         held.release()
         world = World(tmp_path, postgresql_server, redis.url, held, zone, publish)
         world.options["dns_resolvers"] = [address_of(names)]
-        world.options["environment"] = accelerated()  # they poll every few seconds
         yield world
 
 
