@@ -21,6 +21,7 @@ from mailcheck.cli.commands import Console, fields_of, why_not_sent
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM
 from mailcheck.cli.parser import Parser, whole_number
 from mailcheck.cli.sendmail_commands import TIMEOUT, complete_fields, own_domain, user_address
+from mailcheck.cli.watches.alert_lines import alert_line, minute_of
 from mailcheck.clients.mailcheck_client import Mailcheck, MailcheckError
 from mailcheck.config.reading import ConfigError
 from mailcheck.config.rules import parse_relay
@@ -119,7 +120,7 @@ def list_beats(daemon: Mailcheck, options: argparse.Namespace, console: Console)
         )
         for heartbeat in found["heartbeats"]:
             console.print_words((heartbeat["name"], heartbeat["state"], heartbeat["schedule"]))
-        console.print_lines(map(_alert_line, alerts))
+        console.print_lines(map(alert_line, alerts))
     return EXIT_PROBLEM if alerts else EXIT_FINE
 
 
@@ -130,9 +131,9 @@ def show_beat(daemon: Mailcheck, options: argparse.Namespace, console: Console) 
     if not console.print_answer(shown):
         console.print_line(f"{shown['name']}  {shown['state']}  {shown['schedule']}")
         console.print_line(shown["address"])
-        last = _moment(shown["lastAt"]) or "none"
+        last = minute_of(shown["lastAt"]) or "none"
         console.print_line(f"last mail {last}, next due {_due(shown)}")
-        console.print_lines(map(_alert_line, open_alerts))
+        console.print_lines(map(alert_line, open_alerts))
         totals = {
             name: sum(day[key] for day in shown["history"])
             for name, key in (("on time", "onTime"), ("late", "late"), ("missing", "missing"))
@@ -141,7 +142,7 @@ def show_beat(daemon: Mailcheck, options: argparse.Namespace, console: Console) 
         console.print_line(f"in 90 days: {counts}")
         for beat in shown["beats"][:SHOWN]:
             score = "" if beat["score"] is None else f"score {beat['score']:g}"
-            console.print_words((_moment(beat["at"]), beat["verdict"], score))
+            console.print_words((minute_of(beat["at"]), beat["verdict"], score))
     return EXIT_PROBLEM if open_alerts else EXIT_FINE
 
 
@@ -219,13 +220,5 @@ def _path(name: str) -> str:
     return f"/heartbeats/{quote(name, safe='')}"
 
 
-def _alert_line(alert: Any) -> str:
-    return f"ALERT {alert['target']}: {alert['sentence']} (since {_moment(alert['openedAt'])})"
-
-
 def _due(shown: Any) -> str:
-    return f"{_moment(shown['dueAt'])} UTC" if shown["dueAt"] else "never, since it is paused"
-
-
-def _moment(text: str | None) -> str:
-    return "" if text is None else f"{text[:10]} {text[11:16]}"
+    return f"{minute_of(shown['dueAt'])} UTC" if shown["dueAt"] else "never, since it is paused"

@@ -9,6 +9,7 @@ from mailcheck.cli.access.daemon_access import add_daemon_command
 from mailcheck.cli.commands import Console, fields_of, whole_id
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE
 from mailcheck.cli.parser import Parser, whole_number
+from mailcheck.cli.watches.alert_lines import alert_line, minute_of
 from mailcheck.clients.mailcheck_client import LARGEST_PAGE, Mailcheck
 from mailcheck.core.errors import WatchNotFound
 
@@ -89,7 +90,7 @@ def list_watches(daemon: Mailcheck, options: argparse.Namespace, console: Consol
         for watch in watches:
             state = "paused" if watch["paused"] else f"every {watch['everyMinutes']} min"
             console.print_words((watch["id"], watch["target"], state))
-        console.print_lines(map(_alert_line, alerts))
+        console.print_lines(map(alert_line, alerts))
     return EXIT_PROBLEM if alerts else EXIT_FINE
 
 
@@ -102,10 +103,10 @@ def show_watch(daemon: Mailcheck, options: argparse.Namespace, console: Console)
     history = daemon.request("GET", f"{path}/history")
     open_alerts = [alert for alert in shown["alerts"] if alert["endedAt"] is None]
     if not console.print_answer({**shown, "history": history}):
-        console.print_line(f"{shown['target']}  {_moment(shown['lastRunAt']) or 'not run yet'}")
+        console.print_line(f"{shown['target']}  {minute_of(shown['lastRunAt']) or 'not run yet'}")
         if shown["score"] is not None:
             console.print_line(f"score {shown['score']} ({shown['grade']})")
-        console.print_lines(map(_alert_line, open_alerts))
+        console.print_lines(map(alert_line, open_alerts))
         known = {alert["sentence"] for alert in open_alerts}
         others = (problem["sentence"] for problem in shown["problems"])
         console.print_lines(sentence for sentence in others if sentence not in known)
@@ -120,7 +121,7 @@ def show_watch(daemon: Mailcheck, options: argparse.Namespace, console: Console)
                 where = f"{receiver['to']} ({receiver['state']})"
                 console.print_line(f"alerts do not reach {where}: {receiver['problem']}")
         for change in reversed(history["changes"][-CHANGES:]):
-            console.print_line(f"{_moment(change['at'])}  {change['sentence']}")
+            console.print_line(f"{minute_of(change['at'])}  {change['sentence']}")
     return EXIT_PROBLEM if open_alerts else EXIT_FINE
 
 
@@ -150,11 +151,3 @@ def _path(daemon: Mailcheck, named: str) -> str:
     if found is None and "." in named:
         raise WatchNotFound(f"{named} is not watched; `mailcheck watch list` shows what is")
     return f"/watches/{quote(found or whole_id(named, known.values(), 'watch'), safe='')}"
-
-
-def _alert_line(alert: Any) -> str:
-    return f"ALERT {alert['target']}: {alert['sentence']} (since {_moment(alert['openedAt'])})"
-
-
-def _moment(text: str | None) -> str:
-    return "" if text is None else f"{text[:10]} {text[11:16]}"
