@@ -10,6 +10,7 @@ from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.core.memory.client_limits import ConnectionCounts, ConnectionLimits
 from mailcheck.core.network_addresses import is_local_client
+from mailcheck.operations.concurrency import stop_timer
 
 
 class Rejection(Enum):
@@ -114,8 +115,7 @@ class OpenConnections(Generic[C]):
         timeout = self._clock.callLater(grace, abort_the_rest)
 
         def when_gone(_: None) -> None:
-            if timeout.active():
-                timeout.cancel()
+            stop_timer(timeout)
 
         drained: Deferred[None] = Deferred()
         drained.addCallback(when_gone)

@@ -8,6 +8,8 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IPushProducer, IReactorTime
 from zope.interface import implementer
 
+from mailcheck.operations.concurrency import stop_timer
+
 
 @implementer(IPushProducer)
 class OutputFlow:
@@ -60,8 +62,7 @@ class OutputFlow:
             await waiting
         finally:
             self._waiting = None
-            if timeout.active():
-                timeout.cancel()
+            stop_timer(timeout)
 
     def pauseProducing(self) -> None:  # noqa: N802
         """Wait before the next piece: the buffer is full."""

@@ -17,6 +17,7 @@ from twisted.python.failure import Failure
 
 from mailcheck.checks.dns_answers import Answers, DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.checks.overlay import Overlay, ProposedZone, final_name_of
+from mailcheck.operations.concurrency import stop_timer
 from mailcheck.ports.resolver import Resolver
 
 MAX_QUESTIONS = 250
@@ -229,8 +230,7 @@ class _OpenQuestions:
             finally:
                 self._waiter = None
                 for timer in (end, self._patience):
-                    if timer is not None and timer.active():
-                        timer.cancel()
+                    stop_timer(timer)
                 self._patience = None
         self._has_news = False
         if self._crash is not None:

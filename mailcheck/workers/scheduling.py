@@ -15,6 +15,7 @@ from twisted.python.failure import Failure
 
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.memory.instruments import SECONDS, Distribution
+from mailcheck.operations.concurrency import stop_timer
 from mailcheck.ports.workers import Worker
 from mailcheck.workers.process import ProcessWorker
 
@@ -191,8 +192,7 @@ class WarmedWorker:
     def stop(self) -> Deferred[None] | None:
         """Stop the worker."""
         self._first_call = None
-        if self._timer is not None and self._timer.active():
-            self._timer.cancel()
+        stop_timer(self._timer)
         return self._worker.stop()
 
     def _wait(self) -> None:

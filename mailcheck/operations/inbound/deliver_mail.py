@@ -33,6 +33,7 @@ from mailcheck.core.inbound import (
     judge_attempt,
 )
 from mailcheck.core.instants import SECOND, Instant
+from mailcheck.operations.concurrency import stop_timer
 from mailcheck.operations.inbox.contents import ATTEMPTS, LARGE, MailBytes
 from mailcheck.operations.queue_worker import QueueWorker
 from mailcheck.operations.semaphores import FairSemaphore, NoPermit
@@ -336,8 +337,7 @@ class DeliverInbound(QueueWorker[InboundDeliveryId, InboundJob], eq=False):
         await self.store.postpone(job.delivery.id, self.holder, due_at)
 
     def _forget_timer(self) -> None:
-        if self._timer is not None and self._timer.active():
-            self._timer.cancel()
+        stop_timer(self._timer)
         self._timer = None
 
 

@@ -7,6 +7,7 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.web.server import Request as HttpRequest
 
 from mailcheck.core.instants import Instant
+from mailcheck.operations.concurrency import stop_timer
 from mailcheck.web.mcp.json_rpc import (
     Message,
     Request,
@@ -100,8 +101,7 @@ class EventStream:
 
     def stop(self) -> None:
         """Stop pings and progress notifications."""
-        if self._next is not None and self._next.active():
-            self._next.cancel()
+        stop_timer(self._next)
         self._next = None
 
     def _ping(self) -> None:

@@ -24,6 +24,7 @@ from twisted.web.http_headers import Headers
 
 from mailcheck.connections.twisted_private import OpenHttpChannel
 from mailcheck.core.memory.client_limits import ConnectionCounts, ConnectionLimits
+from mailcheck.operations.concurrency import stop_timer
 from mailcheck.web.site.failures import (
     BAD_REQUEST,
     RETRY_AFTER_SECONDS,
@@ -405,8 +406,7 @@ class RejectedConnection(Protocol):
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """Make room for the next rejected client."""
-        if self._timer is not None and self._timer.active():
-            self._timer.cancel()
+        stop_timer(self._timer)
         if self._served is not None:
             self._served.connectionLost(reason)
         self._on_end(self)

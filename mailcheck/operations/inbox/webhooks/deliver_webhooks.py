@@ -33,7 +33,7 @@ from mailcheck.core.webhooks import (
     failed,
     told,
 )
-from mailcheck.operations.concurrency import SingleFlight
+from mailcheck.operations.concurrency import SingleFlight, stop_timer
 from mailcheck.operations.inbox.contents import LARGE, UNREADABLE, MessageLoader
 from mailcheck.operations.inbox.feeds import InboxFeeds, Waiter
 from mailcheck.operations.inbox.webhooks.manage_webhooks import WriteMessage, send_once
@@ -516,6 +516,5 @@ class _WebhookSender:
         self.wake()
 
     def _forget_timer(self) -> None:
-        if self._timer is not None and self._timer.active():
-            self._timer.cancel()
+        stop_timer(self._timer)
         self._timer = None
