@@ -380,6 +380,16 @@ class TestStore:
         with pytest.raises(StoreUnavailable):
             result_of(engine.read(lambda t: t.rows("SELECT 1")))
 
+    def test_not_opened(self, tmp_path: Path) -> None:
+        """No worker of a store that cannot be opened is started."""
+        events: list[str] = []
+        (tmp_path / "mail.db").write_text("no database" * 100)
+        engine = SqliteEngine(str(tmp_path / "mail.db"), DirectWorker(), DirectWorker())
+        with pytest.raises(CannotStart, match="not a database"):
+            StoreService(engine, [Worker("content", events)]).startService()
+        assert events == []
+        result_of(engine.close())
+
 
 def test_waits_end_with_their_service(house: House) -> None:
     """Stopping the service answers all waits with a cursor to continue from."""
