@@ -127,12 +127,14 @@ def test_hostile_subjects_do_not_end_an_event(house: House) -> None:
 
 def test_a_backlog_goes_out_as_it_is_read(house: House) -> None:
     """A backlog is read as the client reads. Only the connection's buffer is filled."""
-    for number in range(300):
+    for number in range(100):
         house.receive(raw=mail(f"{number} {'x' * 600}"))
     reader = SlowReader(house)
     reader.send(request("/api/v1/inbox/events?after=c0", f"X-API-Key: {house.key}"))
     assert reader.unread < MOST_UNREAD
-    assert reader.received().count(b"event: message") == 300
+    received = reader.received()
+    assert received.count(b"event: message") == 100
+    assert len(received) > MOST_UNREAD
     assert reader.transport.most_unread < MOST_UNREAD
     reader.hang_up()
     assert house.assembly.mail.feeds.count() == 0

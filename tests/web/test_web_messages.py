@@ -67,8 +67,8 @@ def test_an_address_carries_its_tag(house: House) -> None:
 def test_a_unique_tag_is_made_by_the_server(house: House) -> None:
     """``unique=true`` generates another tag or suffix each time, and mail to it arrives."""
     for query, beginning in (("unique=true", ""), ("unique=1&tag=login", "login-"), ("unique", "")):
-        tags = {house.get(f"/inbox/address?{query}").json["tag"] for _ in range(20)}
-        assert len(tags) == 20
+        tags = {house.get(f"/inbox/address?{query}").json["tag"] for _ in range(5)}
+        assert len(tags) == 5
         assert all(tag.startswith(beginning) for tag in tags)
         for tag in tags:
             house.receive(house.address(tag))

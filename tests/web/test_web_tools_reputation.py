@@ -134,12 +134,12 @@ def test_refresh_checks_again() -> None:
     assert reputation(house)["checkedAt"] == fresh["checkedAt"]
 
 
-def test_a_hundred_requests_run_one_check() -> None:
+def test_many_requests_run_one_check() -> None:
     """Simultaneous requests for the same domain share one check."""
     hosts = FakeHosts()
     hosts.is_held = True
     house = house_of(zone_with({}), hosts)
-    pending = [house.ask("GET", SCORE) for _ in range(100)]
+    pending = [house.ask("GET", SCORE) for _ in range(10)]
     assert not any(one.is_answered for one in pending)
     pending.pop().hang_up()
     hosts.answer()

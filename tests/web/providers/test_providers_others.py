@@ -3,6 +3,11 @@
 import base64
 from typing import Any
 
+import pytest
+
+from mailcheck.core.errors import MailTooLarge
+from mailcheck.operations.write_mail import File, OutgoingMail, make_person
+from mailcheck.web.providers.conversion import MAX_TOTAL, RequestSize
 from tests.house import House
 from tests.table import rows
 from tests.web.provider_requests import post, raw_mail, received, with_fields
@@ -272,11 +277,11 @@ def test_a_request_with_too_many_recipients_is_rejected(house: House) -> None:
     assert received(house) == []
 
 
-def test_a_request_with_too_many_bytes_in_all_is_rejected(house: House) -> None:
-    """A file that a thousand mails repeat does not fill the memory: 413 says to send fewer."""
-    file = {"content": base64.b64encode(b"x" * 1_000_000).decode(), "filename": "x"}
-    value = with_fields(SENDGRID, personalizations=[{"to": [YOU]}] * 100, attachments=[file])
-    answer = post(house, SENDGRID, value)
-    assert answer.status == 413
-    assert "fewer" in answer.body.decode()
-    assert received(house) == []
+def test_a_request_with_too_many_bytes_in_all_is_rejected() -> None:
+    """A file that a thousand mails repeat does not fill the memory: each of them counts it."""
+    person = make_person("to", "", "a@example.org")
+    file = File("x", "", bytes(MAX_TOTAL // 2 + 1))
+    size, mail = RequestSize(), OutgoingMail(author=person, to=(person,), files=(file,))
+    size.add(mail)
+    with pytest.raises(MailTooLarge, match="send fewer at once"):
+        size.add(mail)
