@@ -1,15 +1,15 @@
 """Print the figures that show how easily the package is read (``python -m scripts.survey_code``).
 
-With ``--list`` it prints each place too. `tests/test_survey.py` holds the figures, and
-`tests/test_private_names.py` that one module uses private names of Twisted.
+With ``--list`` it prints each place too. `tests/test_architecture.py` holds the figures.
 """
 
 import argparse
 import ast
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 PACKAGE = Path(__file__).parent.parent / "mailcheck"
 
@@ -18,25 +18,34 @@ CONSTANT = re.compile(r"_{0,2}[A-Z][A-Z0-9_]*$")
 MANY = 6
 """Number of positional arguments from which on a reader has to look up their order."""
 
-MAX_MODULES = 20
-"""Maximum number of modules in a package, without ``__init__.py``."""
+Nodes = dict[type[ast.AST], list[Any]]
+"""The nodes of a file, by their type."""
 
 
-def constants_below_use(tree: ast.Module) -> Iterator[str]:
+def nodes_of(text: str) -> Nodes:
+    """Parse a file, and return its nodes, those of outer levels first."""
+    nodes: Nodes = defaultdict(list)
+    for node in ast.walk(ast.parse(text)):
+        nodes[type(node)].append(node)
+    return nodes
+
+
+def constants_below_use(nodes: Nodes) -> Iterator[str]:
     """List the constants of a module that are defined below their first use.
 
     A table of functions or classes of the module stands below them, and is not listed.
     """
     first_use: dict[str, int] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+    (module,) = nodes[ast.Module]
+    for node in nodes[ast.Name]:
+        if isinstance(node.ctx, ast.Load):
             first_use[node.id] = min(node.lineno, first_use.get(node.id, node.lineno))
     needs_order = {
         node.name
-        for node in tree.body
+        for node in module.body
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
     }
-    for statement in tree.body:
+    for statement in module.body:
         if not isinstance(statement, ast.Assign | ast.AnnAssign) or statement.value is None:
             continue
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
@@ -55,10 +64,10 @@ def constants_below_use(tree: ast.Module) -> Iterator[str]:
                 yield f"{statement.lineno}: {name} is used in line {first_use[name]}"
 
 
-def calls_by_position(tree: ast.Module) -> Iterator[tuple[ast.Call, str]]:
+def calls_by_position(nodes: Nodes) -> Iterator[tuple[ast.Call, str]]:
     """List the calls with at least `MANY` positional arguments, with the called name."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and len(node.args) >= MANY:
+    for node in nodes[ast.Call]:
+        if len(node.args) >= MANY:
             yield node, ast.unparse(node.func)
 
 
@@ -67,27 +76,26 @@ def is_class_name(called: str) -> bool:
     return called.rpartition(".")[2].lstrip("_")[:1].isupper()
 
 
-def constructions_by_position(tree: ast.Module) -> Iterator[str]:
+def constructions_by_position(nodes: Nodes) -> Iterator[str]:
     """List the constructions of objects with at least `MANY` positional arguments."""
-    for node, called in calls_by_position(tree):
+    for node, called in calls_by_position(nodes):
         if is_class_name(called):
             yield f"{node.lineno}: {called} gets {len(node.args)}"
 
 
-def other_calls_by_position(tree: ast.Module) -> Iterator[str]:
+def other_calls_by_position(nodes: Nodes) -> Iterator[str]:
     """List the other calls with at least `MANY` positional arguments."""
-    for node, called in calls_by_position(tree):
+    for node, called in calls_by_position(nodes):
         if not is_class_name(called):
             yield f"{node.lineno}: {called} gets {len(node.args)}"
 
 
-def loops_over_one(tree: ast.Module) -> Iterator[str]:
+def loops_over_one(nodes: Nodes) -> Iterator[str]:
     """List the loops and comprehensions whose variable is called ``one``."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
-            for name in ast.walk(node.target):
-                if isinstance(name, ast.Name) and name.id == "one":
-                    yield f"{name.lineno}: over {ast.unparse(node.iter)}"
+    for loop in (*nodes[ast.For], *nodes[ast.AsyncFor], *nodes[ast.comprehension]):
+        for name in ast.walk(loop.target):
+            if isinstance(name, ast.Name) and name.id == "one":
+                yield f"{name.lineno}: over {ast.unparse(loop.iter)}"
 
 
 def copies_a_parameter(statement: ast.stmt, parameters: set[str]) -> bool:
@@ -108,11 +116,9 @@ def copies_a_parameter(statement: ast.stmt, parameters: set[str]) -> bool:
     )
 
 
-def initializers_that_copy(tree: ast.Module) -> Iterator[str]:
+def initializers_that_copy(nodes: Nodes) -> Iterator[str]:
     """List the classes whose ``__init__`` only copies its arguments."""
-    for kind in ast.walk(tree):
-        if not isinstance(kind, ast.ClassDef):
-            continue
+    for kind in nodes[ast.ClassDef]:
         for method in kind.body:
             if not isinstance(method, ast.FunctionDef) or method.name != "__init__":
                 continue
@@ -123,7 +129,7 @@ def initializers_that_copy(tree: ast.Module) -> Iterator[str]:
                 yield f"{method.lineno}: {kind.name}"
 
 
-FIGURES: dict[str, Callable[[ast.Module], Iterator[str]]] = {
+FIGURES: dict[str, Callable[[Nodes], Iterator[str]]] = {
     "constants below their first use": constants_below_use,
     f"constructions with {MANY} and more positional arguments": constructions_by_position,
     f"other calls with {MANY} and more positional arguments": other_calls_by_position,
@@ -133,27 +139,12 @@ FIGURES: dict[str, Callable[[ast.Module], Iterator[str]]] = {
 """What is listed for each module, by its name."""
 
 
-def crowded_rooms() -> Iterator[str]:
-    """List the packages with more than `MAX_MODULES` modules."""
-    rooms = Counter(
-        path.parent.relative_to(PACKAGE.parent)
-        for path in PACKAGE.rglob("*.py")
-        if path.name != "__init__.py"
-    )
-    for room, modules in rooms.items():
-        if modules > MAX_MODULES:
-            yield f"{room}: {modules} modules"
-
-
-def survey() -> dict[str, list[str]]:
-    """Return the places that count for each figure."""
+def survey(files: Iterable[tuple[Any, Nodes]]) -> dict[str, list[str]]:
+    """Return the places that count for each figure, in files with their paths."""
     places: dict[str, list[str]] = {name: [] for name in FIGURES}
-    for path in sorted(PACKAGE.rglob("*.py")):
-        tree = ast.parse(path.read_text("utf-8"))
+    for path, nodes in files:
         for name, list_places in FIGURES.items():
-            module = path.relative_to(PACKAGE.parent)
-            places[name] += (f"{module}:{place}" for place in list_places(tree))
-    places[f"rooms with more than {MAX_MODULES} modules"] = list(crowded_rooms())
+            places[name] += (f"{path}:{place}" for place in list_places(nodes))
     return places
 
 
@@ -162,7 +153,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--list", action="store_true", help="print each place")
     is_list = parser.parse_args().list
-    for name, places in survey().items():
+    paths = sorted(PACKAGE.rglob("*.py"))
+    files = (
+        (path.relative_to(PACKAGE.parent), nodes_of(path.read_text("utf-8"))) for path in paths
+    )
+    for name, places in survey(files).items():
         print(f"{len(places):5}  {name}")
         if is_list:
             print("".join(f"       {place}\n" for place in places), end="")

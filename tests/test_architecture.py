@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from scripts.survey_code import Nodes, nodes_of, survey
 from tests.table import rows
 
 pytestmark = pytest.mark.untraced  # the tests read the package, but do not run it
@@ -40,14 +41,15 @@ class Source:
         self.text = text
 
     @cached_property
-    def tree(self) -> ast.Module:
-        """The parsed text. It is parsed for the first rule that needs it."""
-        return ast.parse(self.text)
+    def nodes(self) -> Nodes:
+        """All nodes, by their type. The text is parsed for the first rule that needs it."""
+        return nodes_of(self.text)
 
-    @cached_property
-    def nodes(self) -> tuple[ast.AST, ...]:
-        """All nodes of the tree. Each rule reads them, but the tree is walked only once."""
-        return tuple(ast.walk(self.tree))
+    @property
+    def body(self) -> list[ast.stmt]:
+        """The statements of the module."""
+        statements: list[ast.stmt] = self.nodes[ast.Module][0].body
+        return statements
 
     @property
     def room(self) -> str:
@@ -56,12 +58,11 @@ class Source:
 
     def imports(self) -> Iterator[tuple[int, str]]:
         """List the line and full name of every import, at any level of the file."""
-        for node in self.nodes:
-            if isinstance(node, ast.Import):
-                yield from ((node.lineno, alias.name) for alias in node.names)
-            elif isinstance(node, ast.ImportFrom):
-                prefix = "." * node.level + (node.module or "")
-                yield from ((node.lineno, f"{prefix}.{alias.name}") for alias in node.names)
+        for node in self.nodes[ast.Import]:
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        for node in self.nodes[ast.ImportFrom]:
+            prefix = "." * node.level + (node.module or "")
+            yield from ((node.lineno, f"{prefix}.{alias.name}") for alias in node.names)
 
 
 def pure_rooms_stay_pure(source: Source) -> Iterator[str]:
@@ -112,12 +113,10 @@ def modules_are_named(source: Source) -> Iterator[str]:
 
 def keys_are_built_in_one_place(source: Source) -> Iterator[str]:
     """Only `key_of` creates a `Key`. The type checker rejects plain strings."""
-    for node in source.nodes:
-        if not isinstance(node, ast.Call) or source.path.name == "keys.py":
-            continue
-        called = ast.unparse(node.func)
+    for node in source.nodes[ast.Call]:
+        called = called_name(node)
         is_cast = called == "cast" and ast.unparse(node.args[0]).strip("'\"") == "Key"
-        if is_cast or called in ("Key", "keys.Key"):
+        if source.path.name != "keys.py" and (is_cast or called == "Key"):
             yield f"line {node.lineno}: makes a key by itself"
 
 
@@ -125,7 +124,7 @@ def nothing_looks_like_a_test(source: Source) -> Iterator[str]:
     """Nothing in the package has a name that test runners collect."""
     if source.path.name.startswith("test_"):
         yield "is named like a test"
-    for node in source.tree.body:
+    for node in source.body:
         is_named = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
         name = getattr(node, "name", "") if is_named else ""
         if name.startswith(("test_", "Test")):
@@ -136,10 +135,9 @@ def sql_stands_in_storage(source: Source) -> Iterator[str]:
     """Only ``store`` and ``engines`` contain SQL."""
     if source.room in ("store", "engines"):
         return
-    for node in source.nodes:
-        text = node.value if isinstance(node, ast.Constant) else None
-        if isinstance(text, str) and SQL.search(text):
-            yield f"{text[:30]!r} is SQL"
+    for node in source.nodes[ast.Constant]:
+        if isinstance(node.value, str) and SQL.search(node.value):
+            yield f"{node.value[:30]!r} is SQL"
     for line, name in source.imports():
         if name.split(".")[0] in ("sqlite3", "psycopg2"):
             yield f"line {line}: imports {name}"
@@ -147,7 +145,7 @@ def sql_stands_in_storage(source: Source) -> Iterator[str]:
 
 def importing_does_nothing(source: Source) -> Iterator[str]:
     """Importing a module defines names and has no other effect."""
-    for node in source.tree.body:
+    for node in source.body:
         is_definition = isinstance(
             node,
             ast.Import
@@ -179,11 +177,11 @@ def groups_are_repeated_atomically(source: Source) -> Iterator[str]:
     Python 3.11 before 3.11.5 repeats a group possessively in a wrong way, and Debian 12 has 3.11.2
     (https://github.com/python/cpython/issues/106052). A single character or set is not affected.
     """
-    for node in source.nodes:
+    for node in (*source.nodes[ast.JoinedStr], *source.nodes[ast.Constant]):
         if isinstance(node, ast.JoinedStr):
             parts = (part.value if isinstance(part, ast.Constant) else "x" for part in node.values)
             text = "".join(map(str, parts))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
+        elif isinstance(node.value, str | bytes):
             text = node.value if isinstance(node.value, str) else node.value.decode("latin-1")
         else:
             continue
@@ -199,10 +197,11 @@ def only_proven_records_are_shown(source: Source) -> Iterator[str]:
     """Code that renders findings takes records from the proofs, not from the findings."""
     if source.room not in ("web", "api", "cli"):
         return
-    for node in source.nodes:
-        if isinstance(node, ast.Attribute) and node.attr in UNPROVEN:
+    for node in source.nodes[ast.Attribute]:
+        if node.attr in UNPROVEN:
             yield f"line {node.lineno}: reads {node.attr}, which may not be proven"
-        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "getattr":
+    for node in source.nodes[ast.Call]:
+        if called_name(node) == "getattr":
             names = {str(arg.value) for arg in node.args if isinstance(arg, ast.Constant)}
             yield from (f"line {node.lineno}: reads {name}" for name in names & UNPROVEN)
 
@@ -223,9 +222,61 @@ def nothing_waits_inside_a_page(source: Source) -> Iterator[str]:
     """
     if "wait_for_function" not in source.text:
         return  # most files need not be parsed
-    for node in source.nodes:
-        if isinstance(node, ast.Attribute) and node.attr == "wait_for_function":
+    for node in source.nodes[ast.Attribute]:
+        if node.attr == "wait_for_function":
             yield f"line {node.lineno}: waits in the page, use Watched.wait_until"
+
+
+def is_private(name: str) -> bool:
+    """Return whether a name is private by convention."""
+    return name.startswith("_") and not name.endswith("__")
+
+
+def is_own_object(node: ast.expr) -> bool:
+    """Return whether an expression is ``self``, ``cls`` or ``super()``."""
+    name = node.func if isinstance(node, ast.Call) else node
+    return isinstance(name, ast.Name) and name.id in ("self", "cls", "super")
+
+
+def defined_names(nodes: Nodes) -> Iterator[str]:
+    """List the names of functions, classes and variables."""
+    for kind in (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef):
+        yield from (node.name for node in nodes[kind])
+    yield from (node.id for node in nodes[ast.Name] if isinstance(node.ctx, ast.Store))
+
+
+def names_of_class(nodes: Nodes) -> set[str]:
+    """Return the private names that a class defines, or uses on itself."""
+    used = (node.attr for node in nodes[ast.Attribute] if is_own_object(node.value))
+    return set(filter(is_private, (*defined_names(nodes), *used)))
+
+
+OF_NAMED_TUPLES = {"_asdict", "_fields", "_make", "_replace"}
+"""Names of the standard library that are public in spite of their underscore."""
+
+
+def private_names_of_others_are_not_used(source: Source) -> Iterator[str]:
+    """No module uses a private name of an object that it does not define itself.
+
+    Private names of ``self`` belong to a library only if a base class does: see
+    `tests/test_private_names.py`.
+    """
+    own = names_of_class(source.nodes)
+    for node in source.nodes[ast.Attribute]:
+        is_others = is_private(node.attr) and not is_own_object(node.value)
+        if is_others and node.attr not in own | OF_NAMED_TUPLES:
+            yield f"line {node.lineno}: uses {ast.unparse(node)}"
+    for line, name in source.imports():
+        if not name.startswith("mailcheck.") and any(map(is_private, name.split("."))):
+            yield f"line {line}: imports {name}"
+    for node in source.nodes[ast.Call]:
+        if called_name(node).endswith("attr"):
+            named = (str(arg.value) for arg in node.args[1:2] if isinstance(arg, ast.Constant))
+            yield from (
+                f"line {node.lineno}: uses {name}"
+                for name in named
+                if is_private(name) and name not in own
+            )
 
 
 PRIVATE_NAME = re.compile(r"(?<![^\W_])_[^\W_]\w*")
@@ -238,11 +289,9 @@ def defined_private_names(sources: list[Source]) -> set[str]:
     """Return the private names that classes and modules of these files define."""
     names: set[str] = set()
     for source in sources:
-        for node in source.nodes:
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                names.add(node.name)
-            elif isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Store):
-                names.add(node.attr if isinstance(node, ast.Attribute) else node.id)
+        names.update(defined_names(source.nodes))
+        stored = (node for node in source.nodes[ast.Attribute] if isinstance(node.ctx, ast.Store))
+        names.update(node.attr for node in stored)
     return {name for name in names if PRIVATE_NAME.fullmatch(name)}
 
 
@@ -263,23 +312,23 @@ def private_touches(source: Source, private: set[str]) -> Iterator[str]:
     imported = {name.split(".")[-1] for _, name in source.imports() if "mailcheck." in name}
     inherited = {
         id(node)
-        for one in source.nodes
-        if isinstance(one, ast.ClassDef) and imported & {ast.unparse(base) for base in one.bases}
-        for node in ast.walk(one)
+        for kind in source.nodes[ast.ClassDef]
+        if imported & {ast.unparse(base) for base in kind.bases}
+        for node in ast.walk(kind)
     }
-    touched: dict[int, str] = {}
-    for node in source.nodes:
-        names: list[str] = []
-        if isinstance(node, ast.Attribute):
-            is_of_self = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
-            is_own = is_of_self and (id(node) not in inherited or node.attr in own)
-            names = [] if is_own else [node.attr]
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mailcheck"):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.Call) and called_name(node).endswith(("attr", "getter")):
-            names = [str(one.value) for one in node.args if isinstance(one, ast.Constant)]
-        for name in private.intersection(names):
-            touched.setdefault(getattr(node, "lineno", 0), name)
+    used: list[tuple[int, str]] = []
+    for node in source.nodes[ast.Attribute]:
+        is_of_self = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+        if not is_of_self or (id(node) in inherited and node.attr not in own):
+            used.append((node.lineno, node.attr))
+    for node in source.nodes[ast.ImportFrom]:
+        if (node.module or "").startswith("mailcheck"):
+            used += ((node.lineno, alias.name) for alias in node.names)
+    for node in source.nodes[ast.Call]:
+        if called_name(node).endswith(("attr", "getter")):
+            constants = (value for value in node.args if isinstance(value, ast.Constant))
+            used += ((node.lineno, str(constant.value)) for constant in constants)
+    touched = {line: name for line, name in used if name in private}
     yield from (f"line {line}: touches {name}" for line, name in sorted(touched.items()))
 
 
@@ -326,6 +375,7 @@ RULES_OF_THE_HOUSE: list[Rule] = [
     groups_are_repeated_atomically,
     only_proven_records_are_shown,
     nothing_is_left_undone,
+    private_names_of_others_are_not_used,
 ]
 
 
@@ -345,6 +395,22 @@ def house_sources() -> Iterator[list[Source]]:
     gc.enable()
     yield sources
     sources.clear()
+
+
+MAX_PLACES = {
+    "constants below their first use": 0,
+    "constructions with 6 and more positional arguments": 20,
+    "loop variables called one": 60,
+    "__init__ that only copies its arguments": 15,
+}
+"""Maximum number of places of each figure of ``python -m scripts.survey_code``."""
+
+
+def test_the_figures_of_the_survey_stay_low(house_sources: list[Source]) -> None:
+    """No figure of the survey is above its maximum."""
+    found = survey((source.path, source.nodes) for source in house_sources)
+    assert found.keys() > MAX_PLACES.keys()
+    assert {name: found[name] for name, most in MAX_PLACES.items() if len(found[name]) > most} == {}
 
 
 def broken(rule: Rule, sources: Iterable[Source]) -> list[str]:
@@ -508,6 +574,37 @@ BREAKAGES = [
     (nothing_is_left_undone, "mailcheck/web/a.py", "x = 1  # TO" + "DO: more"),
     (nothing_is_left_undone, "mailcheck/web/a.py", "x = 1  # type: " + "ignore"),
     (nothing_is_left_undone, "mailcheck/web/a.py", "x = 1  # no" + "qa"),
+    (
+        private_names_of_others_are_not_used,
+        "mailcheck/web/a.py",
+        "def f(reactor):\n    return reactor._poller",
+    ),
+    (
+        private_names_of_others_are_not_used,
+        "mailcheck/web/a.py",
+        "from twisted.web.http import _IdentityTransferDecoder",
+    ),
+    (
+        private_names_of_others_are_not_used,
+        "mailcheck/web/a.py",
+        "from twisted.internet._sslverify import x",
+    ),
+    (private_names_of_others_are_not_used, "mailcheck/web/a.py", "import dns._features"),
+    (
+        private_names_of_others_are_not_used,
+        "mailcheck/web/a.py",
+        "x = getattr(connection, '_version')",
+    ),
+    (
+        private_names_of_others_are_not_used,
+        "mailcheck/web/a.py",
+        "setattr(connection, '_version', 1)",
+    ),
+    (
+        private_names_of_others_are_not_used,
+        "mailcheck/web/a.py",
+        "class A:\n    def f(self):\n        return self.transport._writer",
+    ),
     (nothing_waits_inside_a_page, "tests/browser/a.py", "page.wait_for_function('a')"),
 ]
 
@@ -534,6 +631,14 @@ def test_every_rule_is_shown_what_breaks_it() -> None:
     ("mailcheck/checks/a.py", "def f(a):\n    return a.proposed"),
     ("mailcheck/web/a.py", "x = 1\n" * 3000),
     ("mailcheck/web/a.py", "x = r'(?>(?:ab|c)*)[()*+]\\)++'"),
+    ("mailcheck/web/a.py", "from mailcheck.a import _b"),
+    ("mailcheck/web/a.py", "from __future__ import annotations"),
+    (
+        "mailcheck/web/a.py",
+        "class A:\n    def __init__(self, other):\n        self._x = other._x",
+    ),
+    ("mailcheck/web/a.py", "x = answer._replace(ttl=1)"),
+    ("mailcheck/web/a.py", "x = type(a).__name__"),
 )
 def test_valid_code_is_accepted(path: str, text: str) -> None:
     """Allowed code breaks no rule."""
