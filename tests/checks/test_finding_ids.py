@@ -28,37 +28,42 @@ PACKAGES = ("checks", "operations", "assembly", "probes")
 MAKERS = ("make_finding", "charge", "undetermined")
 """Functions whose first argument is the id of a finding."""
 
+CALL = re.compile(rf"\b(?:{'|'.join(MAKERS)}|Finding|ChargedFinding)\(")
+
+WORD = re.compile(r'"([a-z0-9._-]+)"')
+
 ID = re.compile(r"[a-z][a-z-]*(?:\.[a-z0-9-]+)+")
 
 
 @cache
-def read_sources() -> list[tuple[Path, ast.AST]]:
-    """Return each node of the code that makes findings, and its file."""
-    return [
-        (path, node)
-        for package in PACKAGES
-        for path in sorted((ROOT / package).rglob("*.py"))
-        if not path.name.startswith("findings_of_")
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-    ]
-
-
-def calls() -> list[tuple[str, ast.Call]]:
-    """Return each call of a named function, and its file and line."""
-    return [
-        (f"{path.relative_to(ROOT)}:{node.lineno}", node)
-        for path, node in read_sources()
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    ]
-
-
-def words() -> set[str]:
-    """Return all strings of the code that makes findings."""
+def read_sources() -> dict[str, str]:
+    """Return the text of each file of the code that makes findings."""
     return {
-        node.value
-        for _, node in read_sources()
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        path.relative_to(ROOT).as_posix(): path.read_text("utf-8")
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*.py")
+        if not path.name.startswith("findings_of_")
     }
+
+
+@cache
+def calls() -> list[tuple[str, str, ast.Call]]:
+    """Return the calls that make a finding: file and line, the called name, and the call."""
+    return [
+        (f"{path}:{node.lineno}", node.func.id, node)
+        for path, text in read_sources().items()
+        if CALL.search(text)  # most files need not be parsed
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and CALL.fullmatch(f"{node.func.id}(")
+    ]
+
+
+@cache
+def words() -> set[str]:
+    """Return all short strings of the code that makes findings."""
+    return {word for text in read_sources().values() for word in WORD.findall(text)}
 
 
 def test_ids_are_literals() -> None:
@@ -66,11 +71,8 @@ def test_ids_are_literals() -> None:
     pieces = (ast.JoinedStr, ast.BinOp, ast.Call)
     made = [
         place
-        for place, node in calls()
-        if place.startswith("checks/")
-        and isinstance(node.func, ast.Name)
-        and node.func.id in MAKERS
-        and isinstance(node.args[0], pieces)
+        for place, name, node in calls()
+        if place.startswith("checks/") and name in MAKERS and isinstance(node.args[0], pieces)
     ]
     assert not made
 
@@ -90,11 +92,7 @@ def test_every_id_in_the_source_has_a_row() -> None:
 
 def test_findings_are_made_from_the_table() -> None:
     """Only the table's own modules create findings and charged findings."""
-    built = {
-        place.partition(":")[0]
-        for place, node in calls()
-        if isinstance(node.func, ast.Name) and node.func.id in ("Finding", "ChargedFinding")
-    }
+    built = {place.partition(":")[0] for place, name, _ in calls() if name not in MAKERS}
     assert built == {"checks/findings_table.py", "checks/weights.py"}
 
 
@@ -155,7 +153,9 @@ OPTIONS = {"case", "advice", "proposed", "replaced", "severity"}
 def test_callers_fill_the_places() -> None:
     """A call names all places of the sentences that it can choose, and no others."""
     wrong = []
-    for place, node in makers():
+    for place, name, node in calls():
+        if name not in ("make_finding", "charge"):
+            continue
         row = FINDINGS.get(_text_of(node.args[0]))
         given = {keyword.arg for keyword in node.keywords} - OPTIONS
         cases = {name: _choices(node, name) for name in ("case", "advice")}
@@ -183,16 +183,6 @@ def test_every_case_is_found_somewhere() -> None:
     """Each case of a row is named in the code that makes findings."""
     cases = {case for row in ROWS for case in row.cases}
     assert cases - words() == set()
-
-
-def makers() -> list[tuple[str, ast.Call]]:
-    """Return the calls that make a finding with sentences of its row or of its own."""
-    names = ("make_finding", "charge")
-    return [
-        (place, node)
-        for place, node in calls()
-        if isinstance(node.func, ast.Name) and node.func.id in names
-    ]
 
 
 def places_of(text: str) -> set[str]:
