@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NoReturn, Protocol
 from urllib.parse import unquote
 
@@ -59,7 +59,7 @@ def _described_problems(method: str, path: str, answer: Judged) -> Iterator[str]
     described = described_path(path)
     value = None
     if answer.body and _JSON.fullmatch(answer.headers.get("content-type", "")):
-        value = read_json(answer.body)
+        value = _read_once(answer.body)
     yield from description_problems(method, described, answer, value)
 
 
@@ -75,6 +75,7 @@ def find_route(method: str, path: str) -> Route | None:
     return next((route for route in routes_at(path) if route.method == wanted), None)
 
 
+@lru_cache(maxsize=4096)
 def routes_at(path: str) -> Sequence[Route]:
     """Return the routes that match a decoded path. A path without variables hides the others."""
     found = [route for route in ROUTES if _pattern(route.path).fullmatch(path)]
@@ -145,7 +146,7 @@ def _problems_of(method: str, answer: Judged, body: Body) -> Iterator[str]:
             yield "a HEAD has a body"
     elif not isinstance(body, Bytes):
         try:
-            value = read_json(answer.body)
+            value = _read_once(answer.body)
         except ValueError as error:
             yield f"the body is not JSON: {error}"
         else:
@@ -168,9 +169,14 @@ def read_json(body: bytes) -> Any:
     :raises ValueError: it is invalid.
     """
     text = body.decode("utf-8")
-    value = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_distinct)
-    json.dumps(value, ensure_ascii=False).encode("utf-8")
+    value = _STRICT.decode(text)
+    if _SURROGATE.search(text):
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
     return value
+
+
+_read_once = lru_cache(maxsize=1)(read_json)
+"""The tables and the description judge the same body."""
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -182,3 +188,8 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(value) != len(pairs):
         raise ValueError("a name stands twice in an object")
     return value
+
+
+_STRICT = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_distinct)
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+"""The only way in which a surrogate, with or without the other half, is written in UTF-8."""
