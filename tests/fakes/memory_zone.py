@@ -64,8 +64,8 @@ class MemoryZone:
         self.failing = dict(failing or {})
         self.silent = set(silent)
         self._is_authenticated = is_authenticated
-        self._nodes: dict[Name, dict[str, tuple[Rdata, ...]]] = {}
-        self._existing: set[Name] | None = None
+        self._nodes: dict[str, dict[str, tuple[Rdata, ...]]] = {}
+        self._existing: set[str] | None = None
         for owner, by_type in records.items():
             for rdtype, texts in by_type.items():
                 self.publish(owner, rdtype, *texts)
@@ -78,18 +78,18 @@ class MemoryZone:
         parsed = dns.zone.from_text(text, ".", relativize=False, check_origin=False)
         for owner, rdataset in parsed.iterate_rdatasets():
             rdtype = dns.rdatatype.to_text(rdataset.rdtype)
-            zone._nodes.setdefault(owner, {})[rdtype] = tuple(rdataset)
+            zone._nodes.setdefault(_normalize(owner.to_text()), {})[rdtype] = tuple(rdataset)
         return zone
 
     def publish(self, owner: str, rdtype: str, *texts: str) -> None:
         """Set the records of one type at one name; without records, delete them."""
-        node = self._nodes.setdefault(_parse_name(owner.lower()), {})
+        node = self._nodes.setdefault(_normalize(owner), {})
         node[rdtype] = tuple(_parse_record(rdtype, text) for text in texts)
         self._existing = None
 
     def published(self, owner: str, rdtype: str) -> tuple[str, ...]:
         """Return the records of one type at one name, TXT as plain text."""
-        node = self._nodes.get(_parse_name(owner.lower()), {})
+        node = self._nodes.get(_normalize(owner), {})
         return tuple(map(format_rdata, node.get(rdtype, ())))
 
     @property
@@ -102,12 +102,12 @@ class MemoryZone:
         for owner, node in self._nodes.items():
             for rdtype, records in node.items():
                 for record in records:
-                    yield owner, rdtype, record
+                    yield dns.name.from_text(owner), rdtype, record
 
     def lookup(self, question: DnsQuestion) -> Deferred[DnsAnswer]:
         """Look up a question as `mailcheck.ports.resolver.Resolver` specifies."""
         try:
-            dns.rdatatype.from_text(question.rdtype)
+            _parse_type(question.rdtype)
         except dns.rdatatype.UnknownRdatatype as failure:
             raise ValueError(f"no record type: {question.rdtype}") from failure
         self.asked.append(question)
@@ -118,18 +118,16 @@ class MemoryZone:
 
     def _answer(self, question: DnsQuestion) -> DnsAnswer:
         try:
-            name = _parse_name(question.name.encode("ascii").lower())
+            name = _normalize(question.name.encode("ascii"))
         except (ValueError, dns.exception.DNSException):
             return DnsAnswer(question, DnsStatus.NXDOMAIN, canonical_name=question.name)
         for _ in range(MAX_CHAIN):
-            canonical_name = name.to_text().removesuffix(".")
-            failure = self.failing.get((canonical_name, question.rdtype))
-            failure = failure or self.failing.get(canonical_name)
+            failure = self.failing.get((name, question.rdtype)) or self.failing.get(name)
             if failure is not None:
-                return DnsAnswer(question, failure, canonical_name=canonical_name)
+                return DnsAnswer(question, failure, canonical_name=name)
             node = self._find_node(name)
             if node is not None and question.rdtype not in node and node.get("CNAME"):
-                name = _parse_name(node["CNAME"][0].to_text().lower())
+                name = _normalize(node["CNAME"][0].to_text())
                 continue
             records = () if node is None else node.get(question.rdtype, ())
             status = DnsStatus.NXDOMAIN if node is None else DnsStatus.NODATA
@@ -137,38 +135,39 @@ class MemoryZone:
                 question=question,
                 status=DnsStatus.FOUND if records else status,
                 records=records,
-                canonical_name=canonical_name,
+                canonical_name=name,
                 ttl=POSITIVE_TTL if records else NEGATIVE_TTL,
                 is_authenticated=self._is_authenticated,
             )
         return DnsAnswer(question, DnsStatus.SERVFAIL, canonical_name=question.name)
 
-    def _find_node(self, name: Name) -> Mapping[str, tuple[Rdata, ...]] | None:
-        if self._exists(name):
-            return self._nodes.get(name, {})
-        encloser = name.parent()
-        while not self._exists(encloser):
-            encloser = encloser.parent()
-        return self._nodes.get(dns.name.Name((b"*", *encloser.labels)))  # RFC 4592 3.3.1
-
-    def _exists(self, name: Name) -> bool:
+    def _find_node(self, name: str) -> Mapping[str, tuple[Rdata, ...]] | None:
         if self._existing is None:
-            self._existing = {dns.name.root}
-            for owner, node in self._nodes.items():
-                if any(node.values()):
-                    self._existing.update(_enclosing(owner))
-        return name in self._existing
+            owners = [owner for owner, node in self._nodes.items() if any(node.values())]
+            self._existing = {""}.union(*map(_enclosing, owners))
+        encloser = next(one for one in _enclosing(name) if one in self._existing)
+        if encloser == name:
+            return self._nodes.get(name, {})
+        return self._nodes.get(f"*.{encloser}".removesuffix("."))  # RFC 4592 3.3.1
 
 
-# Thousands of zones have the same few names and records, which are immutable.
+# Thousands of zones have the same few names and records.
 _remember = lru_cache(maxsize=4096)
-_parse_name = _remember(dns.name.from_text)
+_parse_type = _remember(dns.rdatatype.from_text)
 
 
 @_remember
-def _enclosing(name: Name) -> Sequence[Name]:
-    """Return a name, and each name above it."""
-    return () if name == dns.name.root else (name, *_enclosing(name.parent()))
+def _normalize(name: str | bytes) -> str:
+    """Return a name as in questions: in lower case, without the final dot. The root is empty."""
+    return dns.name.from_text(name.lower()).to_text().removesuffix(".")
+
+
+@_remember
+def _enclosing(name: str) -> Sequence[str]:
+    """Return a name, and each name above it. The last one is the root."""
+    labels = dns.name.from_text(name).labels
+    ends = [Name(labels[first:]) for first in range(len(labels))]
+    return tuple(end.to_text().removesuffix(".") for end in ends)
 
 
 @_remember
