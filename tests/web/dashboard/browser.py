@@ -1,9 +1,12 @@
 """A browser without a screen: keeps cookies, submits forms and validates every page."""
 
 import re
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from html import unescape
 from urllib.parse import urlencode, urlsplit
+
+from msgspec import Struct
 
 from mailcheck.api.urls import API_PATH
 from mailcheck.web.dashboard.addresses import MINE, address_in, first_segment
@@ -190,6 +193,43 @@ class Browser:
             self.cookies[name] = value
 
 
+class Element(Struct, frozen=True):
+    """A start tag: its attributes, the problems that it has by itself, and where it leads."""
+
+    known: Mapping[str, str]
+    problems: Sequence[str]
+    addresses: Sequence[str]
+    is_noted: bool
+    """Whether the rest of the page depends on it: it has an id, or is a part of a form."""
+
+
+@lru_cache(maxsize=16_384)
+def read_element(tag: str, fields: str) -> Element:
+    """Read a start tag. Most tags of a page are those of the page before."""
+    known = {name.lower(): unescape(value) for name, value in FIELD.findall(fields)}
+    is_noted = "id" in known or tag in ("input", "select", "textarea", "option", "label")
+    return Element(known, tuple(_problems_of(tag, known)), _addresses_of(tag, known), is_noted)
+
+
+def _problems_of(tag: str, known: Mapping[str, str]) -> Iterator[str]:
+    for name in known:
+        if name == "style" or name.startswith("on"):
+            yield f"<{tag} {name}>: inline"
+    if tag == "style" or (tag == "script" and not known.get("src")):
+        yield f"<{tag}>: inline"
+    if tag == "img" and "alt" not in known:
+        yield "<img> without alt"
+
+
+def _addresses_of(tag: str, known: Mapping[str, str]) -> Sequence[str]:
+    if "noopener" in known.get("rel", "") and "noreferrer" in known["rel"]:
+        return ()  # links in a mail lead to other sites, without a referrer
+    found = [known[name] for name in ("href", "src", "action") if name in known]
+    # A browser runs no script and loads no file in such a picture.
+    picture = "data:image/svg+xml;base64," if tag == "img" else "\0"
+    return tuple(one for one in found if not one.startswith(picture))
+
+
 class PageReader:
     """Parses a page and collects its problems."""
 
@@ -209,25 +249,29 @@ class PageReader:
 
     def feed(self, markup: str) -> None:
         """Read the markup of a page, or of a part of one."""
-        texts, end = [], 0
-        for found in TAG.finditer(markup):
-            texts.append(markup[end : found.start()])
-            end = found.end()
-            closes, tag, fields, is_both = found.groups()
+        parts = TAG.split(markup)
+        texts, *groups = (parts[first::5] for first in range(5))
+        for closes, tag, fields, is_both in zip(*groups, strict=True):
             if tag and not closes:
-                known = {name.lower(): unescape(value) for name, value in FIELD.findall(fields)}
-                self._begin(tag, known)
+                self._begin(tag, read_element(tag, fields))
             if closes or is_both:
                 self._end(tag)
-        texts.append(markup[end:])
         self.problems += [f"not a tag: {text[:80]}" for text in texts if "<" in text]
         self.text = unescape("".join(texts))
 
-    def _begin(self, tag: str, known: dict[str, str]) -> None:
+    def _begin(self, tag: str, element: Element) -> None:
         """Check an element."""
         if tag not in VOID:
             self._open.append(tag)
-        self._judge(tag, known)
+        self.problems += element.problems
+        self.addresses += element.addresses
+        if element.is_noted:
+            self._note(tag, element.known)
+
+    def _note(self, tag: str, known: Mapping[str, str]) -> None:
+        is_field = tag in ("input", "select", "textarea") and known.get("type") != "hidden"
+        if is_field and "hidden" not in known and "aria-label" not in known:
+            self._unlabelled.append(known.get("id", "nameless"))
         if tag == "input" and known.get("name") == "form-token":
             self.form_token = known["value"]
         if tag == "input" and known.get("type") == "hidden":
@@ -242,24 +286,6 @@ class PageReader:
             if known["id"] in self.ids:
                 self.problems.append(f"the id {known['id']} is there twice")
             self.ids.add(known["id"])
-        if not ("noopener" in known.get("rel", "") and "noreferrer" in known["rel"]):
-            # Links in a mail lead to other sites, without a referrer.
-            found = [known[name] for name in ("href", "src", "action") if name in known]
-            # A browser runs no script and loads no file in such a picture.
-            picture = "data:image/svg+xml;base64," if tag == "img" else "\0"
-            self.addresses += [one for one in found if not one.startswith(picture)]
-
-    def _judge(self, tag: str, known: dict[str, str]) -> None:
-        for name in known:
-            if name == "style" or name.startswith("on"):
-                self.problems.append(f"<{tag} {name}>: inline")
-        if tag == "style" or (tag == "script" and not known.get("src")):
-            self.problems.append(f"<{tag}>: inline")
-        if tag == "img" and "alt" not in known:
-            self.problems.append("<img> without alt")
-        is_field = tag in ("input", "select", "textarea") and known.get("type") != "hidden"
-        if is_field and "hidden" not in known and "aria-label" not in known:
-            self._unlabelled.append(known.get("id", "nameless"))
 
     def _end(self, tag: str) -> None:
         """Close an element."""
