@@ -19,7 +19,7 @@ from mailcheck.assembly.inbox import build_receiver
 from mailcheck.assembly.runtime import Outside, open_runtime, time_and_chance_of
 from mailcheck.assembly.scoring import FilterParts
 from mailcheck.assembly.workers import Workers
-from mailcheck.config.options import AccountsOptions, Config, StorageOptions
+from mailcheck.config.options import AccountsOptions, Config, DaemonOptions, StorageOptions
 from mailcheck.core.accounts import Account
 from mailcheck.core.addresses import join_subaddress, parse_mailbox
 from mailcheck.core.identifiers import DeliveryId
@@ -59,6 +59,9 @@ def run(coroutine: Any) -> Any:
 
 CHEAP_HASH = 1
 """Cost of passwords. The lowest cost that a daemon accepts, 10, takes 10 ms for each hash."""
+
+MEMORY = 8 * 2**30
+"""The memory of an application. The limits do not depend on the machine that runs the tests."""
 
 _OPEN: list["House"] = []
 """Applications that are not closed yet."""
@@ -327,6 +330,7 @@ def config_in_memory(**sections: Any) -> Config:
     Sections replace the defaults.
     """
     sections.setdefault("accounts", AccountsOptions(password_cost=CHEAP_HASH))
+    sections.setdefault("daemon", DaemonOptions(memory=MEMORY))
     return Config(storage=StorageOptions(url="sqlite::memory:", min_free=0), **sections)
 
 
