@@ -156,7 +156,7 @@ def test_links_are_relative_to_the_base_of_their_page(base: str, href: str, url:
 def test_few_links_are_joined_with_a_long_base() -> None:
     """The length of a base does not multiply with the number of links."""
     base = f"https://a.example/{'x' * 1_900}/"
-    content = _html_mail(f'<base href="{base}">' + "<a href=y>z</a>" * 20_000)
+    content = _html_mail(f'<base href="{base}">' + "<a href=y>z</a>" * 4_000)
     assert content.links == (f"{base}y",)
     assert len(sanitise_html(content.html).body) < 5_000_000
 

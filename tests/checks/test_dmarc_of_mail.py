@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from ipaddress import ip_address
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.checks.auth_results import AuthResult
@@ -305,7 +305,6 @@ RECORDS = policies(d_example=REJECT, dep_d_example="v=DMARC1; p=none; psd=n")
 BELONGING = ("d.example", "sub.d.example")
 
 
-@settings(deadline=None)
 @given(DOMAINS, RESULTS, st.lists(st.tuples(DOMAINS, RESULTS), max_size=4))
 def test_pass_means_that_something_of_the_author_passes(
     sender: str, result: AuthResult, signatures: list[tuple[str, AuthResult]]
@@ -326,7 +325,6 @@ def test_pass_means_that_something_of_the_author_passes(
 RANK = {FAIL: 0, TEMPERROR: 1, PASS: 2}
 
 
-@settings(deadline=None)
 @given(DOMAINS, RESULTS, DOMAINS, RESULTS, st.booleans(), st.sampled_from([FAIL, TEMPERROR]))
 def test_worse_evidence_never_helps(
     sender: str, spf: AuthResult, signer: str, dkim: AuthResult, worsen_spf: bool, worse: AuthResult
@@ -340,7 +338,6 @@ def test_worse_evidence_never_helps(
     assert RANK[after.result] <= RANK[before.result]
 
 
-@settings(deadline=None)
 @given(
     DOMAINS,
     RESULTS,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from ipaddress import ip_address
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
@@ -424,7 +424,6 @@ def with_tree(terms: list[str], silent: set[str]) -> MemoryZone:
     return zone
 
 
-@settings(deadline=None)
 @given(TERMS, NAMES)
 def test_missing_answers_never_change_a_result_into_another(
     terms: list[str], silent: set[str]
@@ -435,7 +434,6 @@ def test_missing_answers_never_change_a_result_into_another(
     assert seen in (truth, AuthResult.TEMPERROR)
 
 
-@settings(deadline=None)
 @given(TERMS, st.randoms(use_true_random=False))
 def test_the_order_of_answers_does_not_matter(terms: list[str], random: object) -> None:
     """Answers in any order give the same verdict."""

@@ -3,7 +3,7 @@
 from ipaddress import ip_address
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.checks.auth_results import AuthResult
@@ -203,7 +203,6 @@ TERMS = st.lists(
 ENDS = st.sampled_from(["", "-all", "~all", "?all", "redirect=strict.example"])
 
 
-@settings(deadline=None)
 @given(TERMS, ENDS, st.sampled_from([CLIENT, CLIENT_6]), st.booleans())
 def test_the_proposed_record_makes_the_mail_pass(
     terms: list[str], end: str, client: str, with_domain: bool

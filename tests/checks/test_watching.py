@@ -44,7 +44,7 @@ _POINTS = st.dictionaries(
 RUNS = st.lists(
     st.builds(Facts, st.dictionaries(st.sampled_from(_NAMES), _TOPICS), _POINTS, st.booleans()),
     min_size=1,
-    max_size=8,
+    max_size=4,
 )
 
 

@@ -156,7 +156,7 @@ async def test_cancelling(content_filter: ContentFilter) -> None:
     assert isinstance(await content_filter.judge(CLEAN), FilterVerdict)
 
 
-@pytest.fixture(params=["private", "configured"])
+@pytest.fixture(params=["private", REAL[1]])
 def spamassassin(request: pytest.FixtureRequest) -> ContentFilter:
     """SpamAssassin, in both ways."""
     found: ContentFilter = request.getfixturevalue(request.param)
@@ -265,6 +265,7 @@ def spamd_of_ours() -> list[tuple[int, str, str]]:
     return [(int(row[0]), row[2], row[3]) for row in rows if row[1] in keepers]
 
 
+@pytest.mark.interop
 @pytest_twisted.ensureDeferred
 async def test_a_private_one_that_is_killed_comes_back(private: ContentFilter) -> None:
     """A killed spamd is restarted by the next mail, which is judged as usual."""

@@ -36,7 +36,7 @@ from tests.contracts.conftest import Stores
 from tests.engines.deliveries import NOON, at, content, delivery, mail, recipient
 
 ANN = AccountId("ann")
-MAILS, FILTERS = 24, 150
+MAILS, FILTERS = 24, 60
 
 WORDS = ["", "a", "A", "b", "ab", "%", "_", "!", "a%b", "a_b", "ß", "SS", "İ", "ı", "K", "ﬁ", "FI"]
 WORDS += ["Ǆ", "order", "shop", "\\Flagged"]

@@ -189,7 +189,7 @@ class StoreMachine(RuleBasedStateMachine):
         assert contents <= deliveries
 
 
-StoreMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+StoreMachine.TestCase.settings = settings(max_examples=25, stateful_step_count=20)
 
 
 class TestStore(StoreMachine.TestCase):  # type: ignore[misc,valid-type]

@@ -46,7 +46,7 @@ def test_notifications_take_little(postgresql_database: str) -> None:
     connection = psycopg2.connect(postgresql_database)
     connection.autocommit = True
     before = sizes(connection)
-    for _ in range(150):
+    for _ in range(60):
         raw = writer.notification().replace("\n", "\r\n").encode()
         total += len(raw)
         sent = replace(delivery(recipient("ann")), raw_message=raw)

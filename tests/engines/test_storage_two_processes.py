@@ -78,8 +78,8 @@ def require_order(url: str, seconds: float) -> int:
 
 
 def test_two_processes_take_mail(postgresql_url: str) -> None:
-    """In two seconds there is no error and no gap for a follower, and counters equal the rows."""
-    require_order(postgresql_url, 2)
+    """In half a second there is no error and no gap for a follower, and counters equal the rows."""
+    require_order(postgresql_url, 0.5)
 
 
 @pytest.mark.soak

@@ -6,7 +6,7 @@ from ipaddress import ip_address
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from twisted.internet.defer import Deferred, succeed
@@ -209,7 +209,7 @@ STRANGER = "8.9.9.9"
 def test_one_mistake_in_a_record_costs_no_sender(name: str) -> None:
     """A record with one mistake is fixed: exactly the intended hosts pass."""
     chance = random.Random(name)
-    for end in ("-all", "~all", "-all", "~all"):
+    for end in ("-all", "~all"):
         terms = chance.sample(sorted(SENDERS), chance.randrange(1, 5))
         strings = DEFECTS[name](terms, end, chance)
         zone = zone_with(strings)
@@ -219,6 +219,7 @@ def test_one_mistake_in_a_record_costs_no_sender(name: str) -> None:
         assert result_for(zone, STRANGER) in (AuthResult.FAIL, AuthResult.SOFTFAIL), strings
 
 
+@settings(max_examples=settings().max_examples // 2)
 @given(TERMS, TERMS, ENDS, st.sampled_from(sorted(DEFECTS)), st.integers(0, 9))
 def test_several_records_of_which_one_is_broken_cost_no_sender(
     terms: list[str], more: list[str], end: str, name: str, seed: int

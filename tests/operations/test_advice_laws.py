@@ -208,7 +208,7 @@ def publish(zone: MemoryZone, fixes: Sequence[ProvenFix]) -> MemoryZone:
     return zone
 
 
-@settings(max_examples=50 if settings().max_examples < 1_000 else THOROUGH, deadline=None)
+@settings(max_examples=20 if settings().max_examples < 1_000 else THOROUGH)
 @given(WORLDS)
 def test_no_advice_and_no_pair_costs_a_pass(world: World) -> None:
     """Each pass holds after each shown record, and after each pair of them."""

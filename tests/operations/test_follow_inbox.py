@@ -3,7 +3,7 @@
 from contextlib import aclosing
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from twisted.internet.defer import CancelledError, Deferred, succeed
@@ -190,7 +190,7 @@ def test_it_ends_with_its_key(house: House) -> None:
 def test_a_slow_client_misses_nothing(house: House) -> None:
     """At most a few hundred messages are held for a slow client, and it gets all of them."""
     listener = Listener(house, is_slow=True)
-    count = 3 * LOOK_SIZE
+    count = LOOK_SIZE + 30
     for number in range(count):
         house.receive(raw=mail(f"{number}"))
     (waiter,) = house.assembly.mail.feeds.waiters()
@@ -242,6 +242,7 @@ class Room(House):
         self.receive(self.address("start"))  # from here on the receiver knows the inbox
 
 
+@settings(max_examples=settings().max_examples // 2)
 @given(steps=st.lists(STEPS, max_size=25), ours=st.booleans())
 def test_any_order(steps: list[tuple[str, str]], ours: bool) -> None:
     """In any order of reads, mails and connections, each message is sent exactly once."""

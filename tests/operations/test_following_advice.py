@@ -129,7 +129,7 @@ def faults(report: DomainReport) -> list[tuple[str, str]]:
     return [(one.id, one.meaning) for one in report.outcome.findings if one.severity in wrong]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15)
 @given(
     st.lists(SPF_TEXTS, max_size=2, unique=True),
     st.lists(DMARC, max_size=2, unique=True),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from twisted.internet.defer import CancelledError, Deferred
@@ -203,7 +203,7 @@ class TestNothingIsMissed:
 
     def test_more_than_one_read_returns(self, room: WaitingRoom) -> None:
         """If a mail has more recipients than one read returns, all messages are found."""
-        for size in (LOOK_SIZE - 1, LOOK_SIZE, LOOK_SIZE + 1, 2 * LOOK_SIZE):
+        for size in (LOOK_SIZE, LOOK_SIZE + 1):
             waits = [room.wait(MessageFilter(tag=f"t{number}")) for number in (0, size - 1)]
             room.receive(*[room.address(f"t{number}") for number in range(size)])
             assert [found(one).summary.tag for one in waits] == ["t0", f"t{size - 1}"]
@@ -239,6 +239,7 @@ class TestNothingIsMissed:
         room.clock.advance(5)
         assert found(waiting).summary.header.subject == "unheard"
 
+    @settings(max_examples=settings().max_examples // 2)
     @given(st.lists(STEPS, min_size=1, max_size=14), st.booleans())
     def test_any_order(self, steps: Steps, ours: bool) -> None:
         """In any order of waits, mails, reads and answers, each wait gets its oldest match."""
@@ -347,7 +348,7 @@ class TestManyWaits:
 
     def test_a_broadcast_is_one_read(self, room: WaitingRoom) -> None:
         """For any number of waits, a mail is found by one read and loaded once."""
-        waits = [room.wait(key=f"key {number}") for number in range(1_000)]
+        waits = [room.wait(key=f"key {number}") for number in range(300)]
         calls = room.reader.calls
         room.reader.hold_calls()
         room.send()
@@ -701,6 +702,7 @@ class TestSeveral:
         room.send("a")
         assert self.positions(again) == [2, 3, 4]
 
+    @settings(max_examples=settings().max_examples // 2)
     @given(st.lists(STEPS, min_size=1, max_size=14), st.integers(1, 3), st.booleans())
     def test_any_order(self, steps: Steps, count: int, ours: bool) -> None:
         """In any order of waits, mails, reads and answers, each wait gets its oldest matches."""

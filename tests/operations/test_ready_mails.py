@@ -6,7 +6,7 @@ from email.message import EmailMessage
 from email.policy import default
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mailcheck.checks.content.bodies import choose_bodies, list_attachments, read_bodies
@@ -385,6 +385,7 @@ ORIGINALS = st.binary(max_size=300) | st.builds(
 )
 
 
+@settings(max_examples=settings().max_examples // 2)
 @given(raw=ORIGINALS, name=st.sampled_from(OF_SMALL_SIZE))
 @example(
     raw=b"From: a@b.example\r\nSubject: " + b"x" * 3_000 + b"\r\n\r\n",

@@ -5,7 +5,7 @@ from email.message import EmailMessage
 from email.policy import default
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mailcheck.core.errors import InvalidParameter
@@ -45,6 +45,7 @@ def text_in(message: EmailMessage, kind: str) -> str:
     return found.replace("\r\n", "\n")
 
 
+@settings(max_examples=settings().max_examples // 2)
 @given(text=LINES, html=LINES)
 def test_texts_are_the_same_after_parsing(text: str, html: str) -> None:
     """Text and HTML in any language come back as they were sent, with or without a line end."""
@@ -118,6 +119,7 @@ PART_FIELDS = {
 }
 
 
+@settings(max_examples=settings().max_examples // 2)
 @given(
     headers=st.lists(st.tuples(FIELD_NAMES, st.text() | st.text('<>@,;:"()[]\\.=? a1'))),
     subject=st.text(),
