@@ -10,6 +10,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -131,12 +132,12 @@ def refusing_functions() -> Iterator[str]:
             yield from visit(ast.parse(path.read_text("utf-8")), "")
 
 
-def take_port(folder: Path) -> socket.socket:
-    """Listen on a port, and write it into the configuration."""
+def take_port(folder: Path, option: str = "web.listen") -> socket.socket:
+    """Listen on a port, and write it into the configuration, as the only one of the daemon."""
     taken = socket.create_server(("127.0.0.1", 0))
-    port = taken.getsockname()[1]
-    options = "[smtp]\nlisten = []\nsubmission_listen = []\n[ops]\nlisten = []\n"
-    (folder / FILE).write_text(f'{options}[web]\nlisten = ["127.0.0.1:{port}"]\n')
+    ports = dict.fromkeys(("smtp.listen", "smtp.submission_listen", "ops.listen"), "[]")
+    ports |= {"web.listen": '"127.0.0.1:0"', option: f'"127.0.0.1:{taken.getsockname()[1]}"'}
+    (folder / FILE).write_text("".join(f"{name} = {port}\n" for name, port in ports.items()))
     return taken
 
 
@@ -160,8 +161,15 @@ def leave_newer_database(folder: Path) -> None:
         connection.execute("PRAGMA user_version = 9999")
 
 
-CONNECTED = {
-    "port": take_port,
+BUSY = {
+    "[smtp] listen or MAILCHECK_SMTP_LISTEN": "smtp.listen",
+    "[smtp] submission_listen or MAILCHECK_SMTP_SUBMISSION_LISTEN": "smtp.submission_listen",
+    "[web] listen or MAILCHECK_WEB_LISTEN": "web.listen",
+}
+"""The options of ports, by what the refusal of a busy one says."""
+
+CONNECTED: dict[str, Callable[[Path], object]] = {
+    **{told: partial(take_port, option=option) for told, option in BUSY.items()},
     "lost database": lose_database,
     "no database": break_database,
     "newer database": leave_newer_database,
@@ -238,6 +246,7 @@ async def test_whatever_stops_a_start(
         raised.add(where_raised(refused_start))
         assert (connected.status, connected.errors) == (1, f"{told(refused_start)}\n"), name
         if isinstance(kept, socket.socket):
+            assert f"choose another address with {name}\n" in connected.errors
             kept.close()
     assert set(refusing_functions()) - ELSEWHERE.keys() == raised
 

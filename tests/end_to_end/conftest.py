@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers.clocks import accelerated
-from tests.servers.daemon import Daemon, running_daemon
+from tests.servers.daemon import HOST, Daemon, free_ports, running_daemon
 
 
 @pytest.fixture
@@ -28,9 +28,22 @@ def hurried_daemon(tmp_path: Path) -> Iterator[Daemon]:
         yield daemon
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def shared_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """Run one daemon for all tests of a module that do not stop it."""
+    """Run one daemon for all tests of a process that do not stop it.
+
+    Its inbox has mail of other tests: a test uses an address or a cursor of its own.
+    """
     folder = tmp_path_factory.mktemp("shared")
-    with running_daemon(folder, limits_waits_per_key=1_000) as daemon:
+    imap, pop3 = (f"{HOST}:{port}" for port in free_ports(2))
+    with running_daemon(
+        folder, imap_listen=imap, pop3_listen=pop3, limits_waits_per_key=1_000
+    ) as daemon:
         yield daemon
+
+
+@pytest.fixture
+def empty_inbox(shared_daemon: Daemon) -> Daemon:
+    """The shared daemon without mail."""
+    shared_daemon.request("DELETE", "/inbox/messages")
+    return shared_daemon

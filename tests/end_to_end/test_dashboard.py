@@ -58,13 +58,13 @@ def sign_in(daemon: Daemon) -> Visitor:
     return visitor
 
 
-def test_the_first_mail(daemon: Daemon) -> None:
+def test_the_first_mail(empty_inbox: Daemon) -> None:
     """The command on the page of an empty inbox sends a mail that arrives."""
     find_program("curl")
-    command = sign_in(daemon).pasted("first-mail")
-    cursor = daemon.cursor()
+    command = sign_in(empty_inbox).pasted("first-mail")
+    cursor = empty_inbox.cursor()
     subprocess.run(["bash", "-c", command], check=True, timeout=LONGEST)
-    message = daemon.get("/inbox/wait", after=cursor, timeout=30).json
+    message = empty_inbox.get("/inbox/wait", after=cursor, timeout=30).json
     assert message["subject"] == "Welcome"
     assert message["codes"] == ["482913"]
     assert message["bestLink"] == "https://example.com/confirm?t=7f3a"

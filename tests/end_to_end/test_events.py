@@ -5,13 +5,12 @@ import smtplib
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
+from mailcheck.clients.mailcheck_client import Mailcheck
 from tests.end_to_end.load import send_subjects as send
-from tests.end_to_end.test_client_libraries import download, load_module
 from tests.servers.daemon import API, HOST, Daemon, running_daemon
 
 pytestmark = pytest.mark.end_to_end
@@ -20,21 +19,15 @@ BACKLOG, AT_ONCE = 10_000, 100
 """Number of messages that a client has missed, and of recipients of each mail."""
 
 
-@pytest.fixture
-def library(daemon: Daemon) -> ModuleType:
-    """Return the Python client as a daemon serves it."""
-    return load_module(download(daemon, "mailcheck_client.py", daemon.folder))
-
-
 def subjects_of(events: Iterator[Any], count: int) -> list[str]:
     """Return the subjects of the next mails."""
     return [mail.subject for mail in itertools.islice(events, count)]
 
 
 @pytest.mark.interop
-def test_the_client_goes_on_over_kill_9(daemon: Daemon, library: ModuleType) -> None:
+def test_the_client_goes_on_over_kill_9(daemon: Daemon) -> None:
     """Mail from before, between and after restarts of a daemon arrives once and in order."""
-    inbox = library.Mailcheck(f"http://{HOST}:{daemon.http_port}", daemon.key)
+    inbox = Mailcheck(f"http://{HOST}:{daemon.http_port}", daemon.key)
     events = inbox.address("a").events()
     send(daemon, "1", "2", "3")
     assert subjects_of(events, 2) == ["1", "2"]
@@ -46,14 +39,15 @@ def test_the_client_goes_on_over_kill_9(daemon: Daemon, library: ModuleType) -> 
     assert subjects_of(events, 1) == ["5"]
 
 
-def test_refused_mail_and_an_end(daemon: Daemon, library: ModuleType) -> None:
+def test_refused_mail_and_an_end(shared_daemon: Daemon) -> None:
     """The client reports rejected mail, and ends at its timeout."""
-    inbox = library.Mailcheck(f"http://{HOST}:{daemon.http_port}", daemon.key)
+    daemon, after = shared_daemon, shared_daemon.cursor()
+    inbox = Mailcheck(f"http://{HOST}:{daemon.http_port}", daemon.key)
     with pytest.raises(smtplib.SMTPResponseException):
         send(daemon, "no", tag="fault.data-554")
     send(daemon, "yes")
     refused: list[Any] = []
-    events = inbox.events(after="c0", timeout=1, on_refused=refused.append)
+    events = inbox.events(after=after, timeout=1, on_refused=refused.append)
     assert [mail.subject for mail in events] == ["yes"]
     assert ["fault.data-554" in one["reason"] for one in refused] == [True]
 

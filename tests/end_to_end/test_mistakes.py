@@ -10,7 +10,7 @@ import poplib
 import shlex
 import smtplib
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
@@ -20,7 +20,7 @@ import pytest
 
 from mailcheck.config.reading import ConfigError, load_config
 from tests.cli.command_line import run_command
-from tests.servers.daemon import HOST, Daemon, free_ports, running_daemon
+from tests.servers.daemon import HOST, Daemon
 from tests.table import rows
 
 pytestmark = pytest.mark.end_to_end
@@ -29,20 +29,10 @@ NO_ID = "01a1fc41-0219-76dd-ac7e-95beebac7c40"
 JSON = "application/json"
 
 
-@pytest.fixture(scope="module")
-def mail_ports() -> Sequence[int]:
-    """Free ports for IMAP and POP3."""
-    return free_ports(2)
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory, mail_ports: Sequence[int]) -> Iterator[Daemon]:
-    """One daemon for all mistakes, with the limits of a real one."""
-    folder = tmp_path_factory.mktemp("mistakes")
-    imap, pop3 = (f"{HOST}:{port}" for port in mail_ports)
-    options = {"imap_listen": imap, "pop3_listen": pop3}
-    with running_daemon(folder, **options) as daemon:
-        yield daemon
+@pytest.fixture
+def daemon(empty_inbox: Daemon) -> Daemon:
+    """The daemon in which the mistakes are made."""
+    return empty_inbox
 
 
 @pytest.fixture
@@ -311,15 +301,15 @@ def test_a_web_request_to_the_mail_port(daemon: Daemon) -> None:
     require(received.decode(), "not a web server")
 
 
-def test_mail_programs(daemon: Daemon, mail_ports: Sequence[int]) -> None:
+def test_mail_programs(daemon: Daemon) -> None:
     """A wrong password of IMAP and POP3 names what the password is."""
-    with closing(socket.create_connection((HOST, mail_ports[0]), 10)):
-        imap = imaplib.IMAP4(HOST, mail_ports[0])
-        with pytest.raises(imaplib.IMAP4.error) as refused:
-            imap.login("developer", "wrong horse")
-        imap.shutdown()
+    ports = [int(str(daemon.options[name])[-5:]) for name in ("imap_listen", "pop3_listen")]
+    imap = imaplib.IMAP4(HOST, ports[0])
+    with pytest.raises(imaplib.IMAP4.error) as refused:
+        imap.login("developer", "wrong horse")
+    imap.shutdown()
     require(str(refused.value), "API key")
-    pop3 = poplib.POP3(HOST, mail_ports[1])
+    pop3 = poplib.POP3(HOST, ports[1])
     pop3.user("developer")
     with pytest.raises(poplib.error_proto) as told:
         pop3.pass_("wrong horse")
