@@ -1,11 +1,9 @@
 """``mailcheck score``: the envelope of a file, the output, and the exit status."""
 
 import argparse
+import io
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -246,19 +244,15 @@ async def test_a_list_that_lists_every_address_is_unknown(resolver: str, tmp_pat
 ENVELOPE = ("--ip", ADDRESS, "--helo", HELO, "--mail-from", SENDER)
 
 
-def test_a_perfect_mail_on_the_command_line(resolver: str) -> None:
+@pytest_twisted.ensureDeferred
+async def test_a_perfect_mail_on_the_command_line(
+    resolver: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A perfect mail on standard input gets 10.0 and status 0."""
-    program = str(Path(sys.executable).with_name("mailcheck"))
-    done = subprocess.run(
-        [program, "score", "-", *ENVELOPE, "--json"],
-        input=RSA.sign(MAIL),
-        env={**os.environ, **environment(resolver)},
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(RSA.sign(MAIL))))
+    done = await run_work(environment(resolver), "score", "-", *ENVELOPE, "--json")
+    assert done.status == 0, done.errors
+    found = json.loads(done.output)
     assert found["score"] == 10.0
     assert found["assumed"] == {}
 

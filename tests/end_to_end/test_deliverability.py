@@ -6,14 +6,15 @@ the daemon with XCLIENT which host it represents.
 
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_twisted
 
+from tests.cli.command_line import run_work
 from tests.end_to_end.single_faults import SENDERS, Sender, zone_of_all
 from tests.servers.certificates import Authority
 from tests.servers.daemon import HOST, Daemon, running_daemon
@@ -29,7 +30,7 @@ GTUBE = b"XJS*C4JDBQADN1.NSBN3*2IDNEN*GTUBE-STANDARD-ANTI-UBE-TEST-EMAIL*C.34X"
 
 
 class World:
-    """A daemon, senders to it, and the command line with the same settings."""
+    """A daemon, and senders to it."""
 
     def __init__(self, daemon: Daemon) -> None:
         self.daemon = daemon
@@ -74,18 +75,6 @@ class World:
         self.send(sender, made["email"])
         return self.when_done(made["testId"])
 
-    def mailcheck(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        """Run the command line."""
-        return subprocess.run(
-            [str(Path(sys.executable).with_name("mailcheck")), *arguments],
-            env=self.daemon.environment,
-            cwd=self.daemon.folder,
-            capture_output=True,
-            text=True,
-            timeout=DEADLINE,
-            check=False,
-        )
-
 
 @pytest.fixture(scope="module")
 def dns() -> Iterator[str]:
@@ -125,7 +114,8 @@ MORE = [pytest.param(name, marks=pytest.mark.interop) for name in SENDERS if nam
 
 
 @pytest.mark.parametrize("name", [*FEW, *MORE])
-def test_each_fault_costs_what_is_published(world: World, name: str) -> None:
+@pytest_twisted.ensureDeferred
+async def test_each_fault_costs_what_is_published(world: World, name: str) -> None:
     """A perfect sender gets 10.0; a fault has its own finding and its published deduction.
 
     The same mail has the same result over REST, on the command line, and after a recheck.
@@ -138,23 +128,26 @@ def test_each_fault_costs_what_is_published(world: World, name: str) -> None:
     world.daemon.request("POST", f"/test/{test_id}/recheck")
     again = world.when_done(test_id)
     assert (faults(again), again["score"]) == (faults(found), found["score"])
-    assert judged_by_command(world, sender, test_id) == (faults(found), found["score"])
+    assert await judged_by_command(world, sender, test_id) == (faults(found), found["score"])
 
 
-def judged_by_command(world: World, sender: Sender, test_id: str) -> tuple[dict[str, float], float]:
+async def judged_by_command(
+    world: World, sender: Sender, test_id: str
+) -> tuple[dict[str, float], float]:
     """Return the result of ``mailcheck score`` for the mail that a test has received."""
     headers = {"Accept": "message/rfc822"}
     raw = world.daemon.request("GET", f"/test/{test_id}/raw", headers)
     file = world.daemon.folder / "received.eml"
     file.write_bytes(raw.body)
-    shown = world.mailcheck(
+    shown = await run_work(
+        world.daemon.environment,
         *("score", str(file), "--json"),
         *("--ip", sender.address, "--helo", sender.helo_name),
         *("--mail-from", f"ann@{sender.domain}"),
         *([] if sender.has_tls else ["--no-tls"]),
     )
-    assert shown.returncode in (0, 1), shown
-    found = json.loads(shown.stdout)
+    assert shown.status in (0, 1), shown
+    found = json.loads(shown.output)
     return faults(found), found["score"]
 
 

@@ -4,15 +4,18 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_twisted
 import yaml
 
 from mailcheck.config.mailpit import translate_environment
 from mailcheck.config.reading import load_config
 from mailcheck.core.identifiers import MIN_PRESET_KEY
+from tests.cli.command_line import run_work
 from tests.ops.test_ops_snippets import image_environment, require_known
 from tests.servers.daemon import NOBODY
 from tests.table import rows
@@ -28,6 +31,11 @@ MAIL = (
 )
 MAIL += "\n\tby mail.example.org with ESMTP; Sun, 29 Nov 2026 17:00:00 +0000\n"
 MAIL += "From: shop@example.com\nTo: ann@example.com\nSubject: Welcome\n\nYour code is 482913\n"
+
+SETTINGS = {
+    "MAILCHECK_DNS_RESOLVERS": json.dumps([NOBODY]),
+    "MAILCHECK_SPAMASSASSIN_SPAMD": "off",
+}
 
 
 def service(name: str, of: str = "mailcheck") -> Any:
@@ -113,69 +121,80 @@ def test_the_inputs_of_the_action() -> None:
     assert all(f"`{name}`" in page for name in action["inputs"])
 
 
+STAND_IN = r"""#!/bin/sh
+printf '%s\n' "$@" > called
+echo found
+echo told >&2
+exit "$STATUS"
+"""
+"""A program in the place of mailcheck, which notes its words."""
+
+
 @pytest.fixture
-def runner(tmp_path: Path) -> dict[str, str]:
-    """The environment of a job, with mailcheck where the first step of the action installs it."""
+def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The environment of a job, with a program where the first step of the action installs it."""
     programs = tmp_path / "mailcheck" / "bin"
     programs.mkdir(parents=True)
-    (programs / "mailcheck").symlink_to(Path(sys.executable).with_name("mailcheck"))
+    (programs / "mailcheck").write_text(STAND_IN)
+    (programs / "mailcheck").chmod(0o700)
     (tmp_path / "mail.eml").write_text(MAIL)
+    monkeypatch.chdir(tmp_path)
     return {
         **os.environ,
+        **SETTINGS,
         "RUNNER_TEMP": str(tmp_path),
-        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
-        "MAILCHECK_DNS_RESOLVERS": json.dumps([NOBODY]),
+        "GITHUB_STEP_SUMMARY": "summary",
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
     }
 
 
-def run_script(script: str, folder: Path, environment: dict[str, str], **given: str) -> int:
+def run_script(script: str, environment: Mapping[str, str]) -> int:
     """Run a script as a runner of GitHub does, and return its status."""
     command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env={**environment, **given},
-        capture_output=True,
-        check=False,
-        timeout=120,
-    )
+    done = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=120)
     return done.returncode
 
 
-def test_the_action_fails_the_job(tmp_path: Path, runner: dict[str, str]) -> None:
+async def require_passed_on(script: str, environment: Mapping[str, str], status: int) -> str:
+    """Check that a command ends with a status, which is that of its script; return its messages."""
+    assert run_script(script, {**environment, "STATUS": str(status)}) == status
+    done = await run_work(SETTINGS, *Path("called").read_text().splitlines())
+    assert done.status == status
+    return done.errors
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_action_fails_the_job(runner: dict[str, str]) -> None:
     """The status is that of the command: 1 for a low score, 3 without an answer of DNS."""
     action = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
     inputs, (_, step) = action["inputs"], action["runs"]["steps"]
-    usual = {
+    runner |= {
         name: inputs[value.removeprefix("${{ inputs.").removesuffix(" }}")]["default"]
         for name, value in step["env"].items()
     }
-
-    def status(**given: str) -> int:
-        return run_script(step["run"], tmp_path, runner, **{**usual, **given})
-
-    assert status(MAIL="mail.eml", FAIL_UNDER="0") == 3
-    assert status(MAIL="mail.eml", FAIL_UNDER="10") == 1
-    assert status(MAIL="mail.eml", IP="192.0.2.26; exit 0", FAIL_UNDER="0") == 2
-    assert status(DOMAIN="example.com") == 3
-    assert status() == 2
-    summary = (tmp_path / "summary").read_text()
-    assert summary.count("```") == 8
-    assert "192.0.2.25" in summary
-    installed = tmp_path / "mailcheck" / "bin" / "mailcheck"
+    script, mail = step["run"], {**runner, "MAIL": "mail.eml"}
+    assert run_script(script, {**mail, "IP": "192.0.2.26; exit 0", "STATUS": "2"}) == 2
+    assert Path("called").read_text().splitlines()[2:4] == ["--ip", "192.0.2.26; exit 0"]
+    await require_passed_on(script, {**mail, "FAIL_UNDER": "0"}, 3)
+    assert "192.0.2.25" in await require_passed_on(script, {**mail, "FAIL_UNDER": "10"}, 1)
+    assert run_script(script, {**mail, "DOMAIN": "example.com", "STATUS": "0"}) == 0
+    assert run_script(script, runner) == 2
+    summary = Path("summary").read_text()
+    assert [summary.count(word) for word in ("```", "found", "told")] == [10, 5, 5]
+    installed = Path("mailcheck", "bin", "mailcheck")
     installed.unlink()
-    installed.symlink_to("/bin/true")
-    assert status(MAIL="mail.eml", DOMAIN="example.com") == 0
+    installed.symlink_to(Path(sys.executable).with_name("mailcheck"))
+    assert run_script(script, {**runner, "DOMAIN": "example.com"}) == 3
 
 
-def test_the_jobs_of_gitlab(tmp_path: Path, runner: dict[str, str]) -> None:
+@pytest_twisted.ensureDeferred
+async def test_the_jobs_of_gitlab(runner: dict[str, str]) -> None:
     """Each job runs its command, whose status is that of the job."""
     jobs = yaml.safe_load((CI / "gitlab-check.yml").read_text("utf-8"))
     assert jobs[".mailcheck"]["before_script"] == ["pip install --quiet mailcheck-daemon"]
-    mail, domain = jobs["mail"], jobs["domain"]
-    (script,) = mail["script"]
-    given = {**mail["variables"], "MAIL": "mail.eml"}
-    assert run_script(script, tmp_path, runner, **{**given, "FAIL_UNDER": "10"}) == 1
-    (script,) = domain["script"]
-    assert run_script(script, tmp_path, runner, **domain["variables"]) == 3
+    for name, given, status in (
+        ("mail", {"MAIL": "mail.eml", "FAIL_UNDER": "10"}, 1),
+        ("domain", {}, 3),
+    ):
+        (script,) = jobs[name]["script"]
+        await require_passed_on(script, {**runner, **jobs[name]["variables"], **given}, status)
