@@ -160,7 +160,7 @@ def test_reports_are_bounded(raw: bytes) -> None:
     assert len(document) < MAX_DOCUMENT
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15)
 @given(st.binary(max_size=300), st.text(max_size=20), st.text(max_size=20))
 def test_any_mail(body: bytes, sender: str, helo: str) -> None:
     """Any bytes, sender and HELO name result in valid JSON whose deductions explain the score."""

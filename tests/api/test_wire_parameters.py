@@ -85,7 +85,9 @@ def test_any_bytes_are_a_query_or_an_invalid_parameter(query: bytes) -> None:
             assert refusal.name in str(refusal) or repr(refusal.name) in str(refusal)
 
 
-@given(st.dictionaries(st.sampled_from(NAMES), st.lists(ALMOST, min_size=1, max_size=2)))
+@given(
+    st.dictionaries(st.sampled_from(NAMES), st.lists(ALMOST, min_size=1, max_size=2), max_size=4)
+)
 def test_any_texts_are_values_or_an_invalid_parameter(parameters: dict[str, list[str]]) -> None:
     """Almost valid values are parsed, or rejected with a short error that names the parameter."""
     for request in REQUESTS:

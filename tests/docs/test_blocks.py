@@ -5,7 +5,6 @@ import re
 import tomllib
 from pathlib import Path
 
-import pytest
 import yaml
 
 from mailcheck.config.options import Config
@@ -18,10 +17,8 @@ DATA = ("json", "toml", "yaml")
 NOTHING_TO_RUN = ("text", "{toctree}", "{include} ../CONTRIBUTING.md")
 MAX_NOT_RUN = 10
 
-BY_BLOCK = pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.name)
 
-
-@BY_BLOCK
+@rows(*BLOCKS)
 def test_each_block_is_run(block: Block) -> None:
     """A block is shell of its page, data or text, or names the test that runs it."""
     if block.runner:
@@ -53,10 +50,8 @@ def test_few_are_not_run() -> None:
     assert all(len(reason) > len("not run: ") for reason in reasons)
 
 
-@pytest.mark.parametrize(
-    "block", [one for one in BLOCKS if one.language in DATA], ids=lambda block: block.name
-)
-def test_data_can_be_read(block: Block, tmp_path: Path) -> None:
+@rows(*(one for one in BLOCKS if one.language in DATA))
+def test_data_can_be_read(tmp_path: Path, block: Block) -> None:
     """JSON, YAML and TOML blocks are valid, and options of the daemon exist."""
     if block.language == "json":
         json.loads(block.text)

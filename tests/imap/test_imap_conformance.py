@@ -1,7 +1,5 @@
 """Answers that clients of CONDSTORE, ESEARCH and LIST-EXTENDED depend on, sentence by sentence."""
 
-import pytest
-
 from mailcheck.store.mailbox_store import MAX_FLAGS
 from tests.house import House, mail
 from tests.imap.imap_talk import Talk, opened
@@ -16,9 +14,15 @@ def answer(talk: Talk, command: bytes) -> list[bytes]:
     return [one.replace(b'(TAG "t%d") ' % talk.number, b"") for one in responses]
 
 
-@pytest.mark.parametrize(
-    ("command", "response"),
-    [
+def test_search_by_mod_sequence(house: House) -> None:
+    """A search with MODSEQ returns the highest mod-sequence of what it returns.
+
+    RFC 7162 3.1.5, and RFC 4731 3.2 for MIN and MAX. The first one enables CONDSTORE (3.1).
+    """
+    talk = opened(house, mail(), mail(), mail())
+    talk.do(b"STORE 1 +FLAGS (a)")
+    talk.do(b"STORE 3 +FLAGS (a)")
+    for command, response in (
         (b"SEARCH MODSEQ 4", b"* SEARCH 1 3 (MODSEQ 5)"),
         (b"SEARCH 1 MODSEQ 4", b"* SEARCH 1 (MODSEQ 4)"),
         (b'UID SEARCH NOT MODSEQ "/flags/\\\\Seen" all 4', b"* SEARCH 2 (MODSEQ 2)"),
@@ -29,18 +33,10 @@ def answer(talk: Talk, command: bytes) -> list[bytes]:
         (b"UID SEARCH RETURN (MAX) MODSEQ 1", b"* ESEARCH UID MAX 3 MODSEQ 5"),
         (b"SEARCH RETURN (MIN MAX) MODSEQ 1", b"* ESEARCH MIN 1 MAX 3 MODSEQ 5"),
         (b"SEARCH RETURN (COUNT) MODSEQ 6", b"* ESEARCH COUNT 0"),
-    ],
-)
-def test_search_by_mod_sequence(house: House, command: bytes, response: bytes) -> None:
-    """A search with MODSEQ returns the highest mod-sequence of what it returns.
-
-    RFC 7162 3.1.5, and RFC 4731 3.2 for MIN and MAX. The first one enables CONDSTORE (3.1).
-    """
-    talk = opened(house, mail(), mail(), mail())
-    talk.do(b"STORE 1 +FLAGS (a)")
-    talk.do(b"STORE 3 +FLAGS (a)")
-    assert answer(talk, command) == [b"* OK [HIGHESTMODSEQ 5] noted", response]
-    assert answer(talk, command) == [response]
+    ):
+        talk = opened(house)
+        assert answer(talk, command) == [b"* OK [HIGHESTMODSEQ 5] noted", response]
+        assert answer(talk, command) == [response]
 
 
 def test_reading_changes_the_mod_sequence(house: House) -> None:

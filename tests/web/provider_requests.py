@@ -166,6 +166,20 @@ def received(house: House) -> list[dict[str, Any]]:
     return [house.get(f"/inbox/messages/{one['id']}").json for one in reversed(listed)]
 
 
+def newest(house: House) -> dict[str, Any]:
+    """Return the newest message of the inbox."""
+    (listed,) = house.get("/inbox/messages?limit=1").json["messages"]
+    message: dict[str, Any] = house.get(f"/inbox/messages/{listed['id']}").json
+    return message
+
+
+def take(house: House) -> list[dict[str, Any]]:
+    """Return the messages of the inbox, the oldest first, and delete them."""
+    messages = received(house)
+    assert house.ask("DELETE", "/inbox/messages").answer().status == 200
+    return messages
+
+
 def raw_mail(house: House, message: Mapping[str, Any]) -> EmailMessage:
     """Return a message as the standard library parses it."""
     raw = house.get(f"/inbox/messages/{message['id']}/raw").json["raw"]

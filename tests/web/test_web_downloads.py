@@ -4,10 +4,9 @@ import re
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import pytest
-
 from mailcheck.web.site.replies import download_reply
 from tests.house import Answer, House
+from tests.table import rows
 
 
 def mail_with(*headers: str, body: bytes = b"data") -> bytes:
@@ -21,8 +20,9 @@ def mail_with(*headers: str, body: bytes = b"data") -> bytes:
 
 def fetch(house: House, raw: bytes) -> tuple[Any, Answer]:
     """Receive a mail. Return the entry of its attachment, and its download."""
+    cursor = house.get("/inbox").json["cursor"]
     house.receive(raw=raw)
-    message = house.get("/inbox/wait?after=c0").json
+    message = house.get(f"/inbox/wait?after={cursor}").json
     (listed,) = message["attachments"]
     path = urlsplit(listed["url"]).path.removeprefix("/api/v1")
     return listed, house.get(path)
@@ -89,7 +89,7 @@ CONTENT_TYPES: dict[str, tuple[str, ...]] = {
 """Declared types, and the types of their downloads."""
 
 
-@pytest.mark.parametrize("declared", CONTENT_TYPES)
+@rows(*CONTENT_TYPES)
 def test_any_content_type_is_a_download(house: House, declared: str) -> None:
     """What a browser would execute is saved; an invalid type is replaced and adds no header."""
     script = b"<script>alert(1)</script>"
@@ -127,7 +127,7 @@ HOSTILE_NAMES = [
 ]
 
 
-@pytest.mark.parametrize(("parameter", "name"), HOSTILE_NAMES)
+@rows(*HOSTILE_NAMES)
 def test_a_hostile_file_name(house: House, parameter: str, name: str | None) -> None:
     """No file name injects a header, leaves its folder, or loses its extension when shortened."""
     equals = "" if parameter.startswith("*") else "="

@@ -2,8 +2,6 @@
 
 from contextlib import closing
 
-import pytest
-
 from mailcheck.assembly.workers import Workers
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.ops.watch import DISK, FULL_DISK
@@ -13,8 +11,7 @@ from tests.table import rows
 from tests.web.workers import FaultyWorker
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@rows(("GET", "/healthz"), ("HEAD", "/healthz"), ("GET", "/readyz"), ("HEAD", "/readyz"))
 def test_a_healthy_daemon(house: House, method: str, path: str) -> None:
     """A daemon with an available store is healthy and ready; HEAD works too."""
     assert house.open(path, method).answer().status == 200

@@ -2,25 +2,26 @@
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from twisted.logger import LogEvent
 
-import mailcheck.web
+from mailcheck.assembly import doors
 from mailcheck.assembly.doors.late import DOORS
+from mailcheck.assembly.doors.web import build_web
 from mailcheck.config.options import WebOptions
 from tests.house import House, config_in_memory
 from tests.servers.daemon import Daemon
-from tests.table import rows
 from tests.web.raw_http import RawHttp, read_answer, request
 
 ALWAYS_OPEN = {"api", "site"}
 """Packages of ``mailcheck.web`` that every daemon needs. All others belong to late doors."""
 
-LATE = {one.parent.name for one in Path(mailcheck.web.__path__[0]).glob("*/__init__.py")} - (
-    ALWAYS_OPEN
-)
+PARTS = {"__init__", "access", "late", "rest", "web"}
+"""Modules of ``mailcheck.assembly.doors`` that are needed before the first request."""
+
+LATE = {one.stem for one in Path(doors.__path__[0]).glob("*.py")} - PARTS
+"""The modules that open the late doors."""
 
 SERVERS = {"imap", "milter"}
 """Packages of servers that listen only where they are configured."""
@@ -54,19 +55,6 @@ run()
 """Runs ``twistd``, and writes the names of its modules when it stops."""
 
 
-def modules_of(folder: Path, **options: Any) -> set[str]:
-    """Return the modules of the main process of a daemon that was ready."""
-    arguments = ["--nodaemon", "--pidfile=", "mailcheck"]
-    command = [sys.executable, "-c", _RECORDED, *arguments]
-    daemon = Daemon(folder, command=command, **options)
-    try:
-        daemon.start()
-        daemon.stop()
-    finally:
-        daemon.kill()
-    return set((folder / "modules").read_text().split())
-
-
 def rooms(modules: set[str], above: str) -> set[str]:
     """Return the packages below a package of which modules are loaded."""
     below = [name.removeprefix(f"{above}.") for name in modules if name.startswith(f"{above}.")]
@@ -75,17 +63,27 @@ def rooms(modules: set[str], above: str) -> set[str]:
 
 def test_a_ready_daemon_has_opened_no_door(tmp_path: Path) -> None:
     """A daemon that nobody has used has no module of a late door, or of a server that is off."""
-    loaded = modules_of(tmp_path)
+    arguments = ["--nodaemon", "--pidfile=", "mailcheck"]
+    daemon = Daemon(tmp_path, command=[sys.executable, "-c", _RECORDED, *arguments])
+    try:
+        daemon.start()
+        daemon.stop()
+    finally:
+        daemon.kill()
+    loaded = set((tmp_path / "modules").read_text().split())
     assert "mailcheck.web.api.door" in loaded
     assert rooms(loaded, "mailcheck.web") == ALWAYS_OPEN
     assert not rooms(loaded, "mailcheck") & SERVERS
 
 
-def test_all_doors_can_be_opened_at_the_start(tmp_path: Path) -> None:
-    """With ``[web] preload``, a daemon has opened all doors when it is ready."""
-    loaded = modules_of(tmp_path, web_preload=True, imap_listen="127.0.0.1:0")
-    assert rooms(loaded, "mailcheck.web") == ALWAYS_OPEN | LATE
-    assert "imap" in rooms(loaded, "mailcheck")
+def test_all_doors_can_be_opened_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With ``[web] preload``, the start opens every door: it fails if one cannot be imported."""
+    house = House(config_in_memory(web=WebOptions(preload=True)))
+    for name in LATE:
+        with monkeypatch.context() as broken:
+            broken.setitem(sys.modules, f"mailcheck.assembly.doors.{name}", None)
+            with pytest.raises(ModuleNotFoundError, match=name):
+                build_web(house.assembly)
 
 
 def test_every_door_is_asked() -> None:
@@ -93,18 +91,18 @@ def test_every_door_is_asked() -> None:
     assert DOORS.keys() <= FIRST.keys()
 
 
-@rows(*FIRST.values())
-def test_the_first_requests_are_answered(house: House, path: str) -> None:
+def test_the_first_requests_are_answered(house: House) -> None:
     """The first requests for a door, two at once, are answered as by a door that is open."""
     opened = House(config_in_memory(web=WebOptions(preload=True)))
-    visits = [RawHttp(house), RawHttp(house), RawHttp(opened)]
-    for visit in visits:
-        visit.send(request(path, "Accept: text/html"))
-    first, second, expected = (read_answer(visit.received(), "GET")[0] for visit in visits)
-    assert expected.status < 500
-    assert first.status == second.status == expected.status
-    assert first.headers.keys() == second.headers.keys() == expected.headers.keys()
-    assert len(first.body) == len(second.body) == len(expected.body)
+    for path in FIRST.values():
+        visits = [RawHttp(house), RawHttp(house), RawHttp(opened)]
+        for visit in visits:
+            visit.send(request(path, "Accept: text/html"))
+        first, second, expected = (read_answer(visit.received(), "GET")[0] for visit in visits)
+        assert expected.status < 500
+        assert first.status == second.status == expected.status, path
+        assert first.headers.keys() == second.headers.keys() == expected.headers.keys()
+        assert len(first.body) == len(second.body) == len(expected.body)
 
 
 def test_a_door_that_could_not_be_opened_is_tried_again(

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from msgspec.structs import replace
 
 from mailcheck.checks.dns_answers import DnsStatus
@@ -81,11 +80,10 @@ def test_mx_check_of_other_domains(domain: str, zone: Any, expected: dict[str, A
     assert domain != "good.example" or found["spfProblems"]
 
 
-@pytest.mark.parametrize("status", [DnsStatus.TIMEOUT, DnsStatus.SERVFAIL, DnsStatus.REFUSED])
 @rows(
-    ("good.example", "MX", "MX"),
-    ("good.example", "TXT", "SPF"),
-    ("_dmarc.good.example", "TXT", "DMARC"),
+    (DnsStatus.TIMEOUT, "good.example", "MX", "MX"),
+    (DnsStatus.SERVFAIL, "good.example", "TXT", "SPF"),
+    (DnsStatus.REFUSED, "_dmarc.good.example", "TXT", "DMARC"),
 )
 def test_mx_check_undetermined(status: DnsStatus, name: str, rdtype: str, what: str) -> None:
     """An undetermined result is a 500 that names it and contains the other results."""

@@ -115,14 +115,11 @@ class TestInboxes:
         found = client.get(f"{path}?emailAddress=ann@example.com").json
         assert found == {"exists": False, "inboxId": None}
 
-    @pytest.mark.parametrize(
-        "path",
-        [
-            f"/inboxes/{INBOX}",
-            f"/inboxes/{INBOX}/deleteAllInboxEmails",
-            f"/emptyInbox?inboxId={INBOX}",
-            f"/deleteEmailAddress?inboxId={INBOX}",
-        ],
+    @rows(
+        f"/inboxes/{INBOX}",
+        f"/inboxes/{INBOX}/deleteAllInboxEmails",
+        f"/emptyInbox?inboxId={INBOX}",
+        f"/deleteEmailAddress?inboxId={INBOX}",
     )
     def test_emptying(self, house: House, client: Client, path: str) -> None:
         """The messages of one inbox are deleted."""
@@ -132,6 +129,7 @@ class TestInboxes:
         assert client.send("DELETE", path).status == 204
         assert client.get(f"/inboxes/{INBOX}/emails/count").json == {"totalElements": 0}
         assert client.get("/inboxes/other/emails/count").json == {"totalElements": 1}
+        assert client.send("DELETE", "/inboxes/other").status == 204
 
 
 class TestWaits:
@@ -170,13 +168,10 @@ class TestWaits:
         receive(house, subject="three")
         assert asked.answer().json["subject"] == "three"
 
-    @pytest.mark.parametrize(
-        ("method", "path"),
-        [
-            ("GET", f"/waitForEmailCount?inboxId={INBOX}&count=2&timeout=30000"),
-            ("POST", f"/waitForMatchingEmails?inboxId={INBOX}&count=2&timeout=30000"),
-            ("POST", "/waitFor"),
-        ],
+    @rows(
+        ("GET", f"/waitForEmailCount?inboxId={INBOX}&count=2&timeout=30000"),
+        ("POST", f"/waitForMatchingEmails?inboxId={INBOX}&count=2&timeout=30000"),
+        ("POST", "/waitFor"),
     )
     def test_several_emails(self, house: House, client: Client, method: str, path: str) -> None:
         """A wait for several messages returns their previews when all have arrived."""
@@ -191,18 +186,16 @@ class TestWaits:
         found = subjects(asked.answer())
         assert sorted(found) == ["mail one", "mail two"]
         assert (found[0] == "mail one") == (path == "/waitFor")
+        assert client.send("DELETE", f"/inboxes/{INBOX}").status == 204
 
-    @pytest.mark.parametrize(
-        ("field", "should", "value"),
-        [
-            ("SUBJECT", "EQUAL", "your invoice"),
-            ("SUBJECT", "MATCH", "^Your [A-Z]nvoice$"),
-            ("FROM", "EQUAL", "shop@example.com"),
-            ("FROM", "CONTAIN", "shop"),
-            ("TO", "CONTAIN", INBOX),
-            ("CC", "EQUAL", "bob@example.com"),
-            ("HEADERS", "CONTAIN", "subject: your"),
-        ],
+    @rows(
+        ("SUBJECT", "EQUAL", "your invoice"),
+        ("SUBJECT", "MATCH", "^Your [A-Z]nvoice$"),
+        ("FROM", "EQUAL", "shop@example.com"),
+        ("FROM", "CONTAIN", "shop"),
+        ("TO", "CONTAIN", INBOX),
+        ("CC", "EQUAL", "bob@example.com"),
+        ("HEADERS", "CONTAIN", "subject: your"),
     )
     def test_conditions(
         self, house: House, client: Client, field: str, should: str, value: str
@@ -219,6 +212,8 @@ class TestWaits:
         receive(house, subject="Your Invoice")
         assert asked.answer().json["subject"] == "Your Invoice"
         assert not unmet.is_answered
+        unmet.hang_up()
+        assert client.send("DELETE", f"/inboxes/{INBOX}").status == 204
 
     def test_lists_of_an_inbox(self, house: House, client: Client) -> None:
         """A list is newest first, limited, held while it is empty, and for a minimum."""

@@ -82,19 +82,16 @@ def test_a_configured_name_is_accepted() -> None:
     assert get(site, host="other.ddev.site:8025") == 403
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        ("Origin: https://attacker.example",),
-        ("Origin: null",),
-        ("Origin: http://localhost:3000",),
-        ("Origin: http://localhost:8025.attacker.example",),
-        ("Sec-Fetch-Site: cross-site",),
-        ("Sec-Fetch-Site: same-site", "Sec-Fetch-Mode: no-cors"),
-        ("Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate"),
-    ],
+@rows(
+    ["Origin: https://attacker.example"],
+    ["Origin: null"],
+    ["Origin: http://localhost:3000"],
+    ["Origin: http://localhost:8025.attacker.example"],
+    ["Sec-Fetch-Site: cross-site"],
+    ["Sec-Fetch-Site: same-site", "Sec-Fetch-Mode: no-cors"],
+    ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate"],
 )
-def test_a_page_of_another_site_deletes_nothing(site: OpenSite, headers: tuple[str, ...]) -> None:
+def test_a_page_of_another_site_deletes_nothing(site: OpenSite, headers: list[str]) -> None:
     """Browsers name the page, or tell that it is of another site."""
     assert delete(site, *headers) == 403
     assert site.get("/api/v1/messages").json["total"] == 1
@@ -168,14 +165,11 @@ def test_a_password_admits_clients_from_everywhere(locked: OpenSite) -> None:
         assert get(locked, sent) == 200
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [(), (basic("ann", "other"),), (basic("ann", ""),), ("Authorization: Basic !",)],
-)
-def test_a_wrong_password_is_rejected(locked: OpenSite, headers: tuple[str, ...]) -> None:
+@rows("", basic("ann", "other"), basic("ann", ""), "Authorization: Basic !")
+def test_a_wrong_password_is_rejected(locked: OpenSite, header: str) -> None:
     """The answer names the scheme, also for a client of this machine."""
-    lines = "".join(f"{one}\n" for one in headers)
-    answer = locked.raw_http(f"GET /api/v1/info HTTP/1.1\nHost: localhost\n{lines}\n")
+    line = f"{header}\n" if header else ""
+    answer = locked.raw_http(f"GET /api/v1/info HTTP/1.1\nHost: localhost\n{line}\n")
     assert (answer.status, answer.headers["www-authenticate"][:5]) == (401, "Basic")
 
 

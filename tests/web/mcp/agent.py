@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
 
+import pytest
 from jsonschema import Draft202012Validator
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.python.failure import Failure
@@ -28,6 +29,9 @@ STATELESS = "2026-07-28"
 HANDSHAKE = "2025-11-25"
 JSON = "application/json"
 EVENTS = "text/event-stream"
+
+BOTH_MODES = pytest.mark.parametrize("agent", [HANDSHAKE, STATELESS], indirect=True)
+"""Runs a test in each mode, if what it proves depends on the mode."""
 
 NO_EXTENSIONS: Mapping[Extension, Any] = {}
 APPS: Mapping[Extension, Any] = {Extension.UI: {"mimeTypes": [APP_TYPE]}}

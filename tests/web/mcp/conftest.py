@@ -3,10 +3,10 @@
 import pytest
 
 from tests.house import House
-from tests.web.mcp.agent import HANDSHAKE, STATELESS, Agent
+from tests.web.mcp.agent import STATELESS, Agent
 
 
-@pytest.fixture(params=[HANDSHAKE, STATELESS])
+@pytest.fixture
 def agent(house: House, request: pytest.FixtureRequest) -> Agent:
-    """An agent in each mode."""
-    return Agent(house, version=request.param)
+    """A stateless agent, or one of the revision that the test names."""
+    return Agent(house, version=getattr(request, "param", STATELESS))

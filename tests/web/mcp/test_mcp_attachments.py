@@ -5,9 +5,8 @@ import re
 from typing import Any
 from urllib.parse import urlsplit
 
-import pytest
-
 from mailcheck.api.mcp.attachments import MAX_IMAGE
+from tests.table import rows
 from tests.web.mcp.agent import Agent, marker_of
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(60)
@@ -68,7 +67,7 @@ def test_long_text_is_cut_and_linked(agent: Agent) -> None:
     assert download(agent, found["downloadUrl"]).body == data
 
 
-@pytest.mark.parametrize("declared", ["image/jpeg", "application/octet-stream", "text/plain"])
+@rows("image/jpeg", "application/octet-stream", "text/plain")
 def test_an_image_is_image_content(agent: Agent, declared: str) -> None:
     """An image is a block of its own with the type of its bytes, whatever the mail declares."""
     found, (_, image) = read(agent, mail_with(declared, PNG))
@@ -86,7 +85,7 @@ def test_a_large_image_is_a_link(agent: Agent) -> None:
     assert str(MAX_IMAGE) in found["warnings"][0]
 
 
-@pytest.mark.parametrize("data", [b"<svg onload=x()>", b"<html>", b"GIF"])
+@rows(b"<svg onload=x()>", b"<html>", b"GIF")
 def test_no_document_is_an_image(agent: Agent, data: bytes) -> None:
     """A document that is declared as an image is not image content."""
     _, blocks = read(agent, mail_with("image/png", data))

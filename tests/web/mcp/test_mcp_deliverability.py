@@ -2,14 +2,14 @@
 
 import pytest
 
-from tests.web.mcp.agent import HANDSHAKE, STATELESS, Agent, failure_of, judge_output
+from tests.web.mcp.agent import STATELESS, Agent, failure_of, judge_output
 from tests.web.scored_house import ScoredHouse
 
 
-@pytest.fixture(params=[HANDSHAKE, STATELESS])
-def agent(scored: ScoredHouse, request: pytest.FixtureRequest) -> Agent:
-    """An agent in each mode."""
-    return Agent(scored.house, version=request.param)
+@pytest.fixture
+def agent(scored: ScoredHouse) -> Agent:
+    """A stateless agent."""
+    return Agent(scored.house, version=STATELESS)
 
 
 def test_from_address_to_report(agent: Agent, scored: ScoredHouse) -> None:
@@ -73,11 +73,10 @@ def test_a_timeout_is_not_an_error(agent: Agent, scored: ScoredHouse) -> None:
     assert "generate_test" in found["hint"]
 
 
-@pytest.mark.parametrize("version", [HANDSHAKE, STATELESS])
-def test_tests_of_others_are_not_found(scored: ScoredHouse, version: str) -> None:
+def test_tests_of_others_are_not_found(scored: ScoredHouse) -> None:
     """A test of another account is not found, and an invalid argument is explained."""
     test_id, _ = scored.scored()
-    stranger = Agent(scored.house, scored.stranger(), version)
+    stranger = Agent(scored.house, scored.stranger())
     assert stranger.fail("wait_for_test", testId=test_id) == stranger.fail(
         "wait_for_test", testId="none"
     )

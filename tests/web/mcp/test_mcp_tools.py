@@ -1,16 +1,15 @@
-"""The inbox tools in both modes of the protocol."""
+"""The inbox tools."""
 
 import json
 from typing import Any
 
-import pytest
 from jsonschema import Draft202012Validator
 
 from mailcheck.core.rights import Rights, TagLimit
 from mailcheck.web.mcp.dispatch import TOOL_CALL
 from tests.house import House, mail
 from tests.table import rows
-from tests.web.mcp.agent import STATELESS, TOOL_NAMES, Agent, failure_of, marker_of
+from tests.web.mcp.agent import BOTH_MODES, STATELESS, TOOL_NAMES, Agent, failure_of, marker_of
 
 
 def received(house: House, tag: str = "", **content: Any) -> str:
@@ -20,6 +19,7 @@ def received(house: House, tag: str = "", **content: Any) -> str:
     return message_id
 
 
+@BOTH_MODES
 def test_all_are_listed_in_order(agent: Agent) -> None:
     """tools/list begins with the inbox tools, in constant order."""
     assert list(agent.tools()) == TOOL_NAMES
@@ -31,16 +31,15 @@ def test_the_list_is_short(agent: Agent) -> None:
     assert len(agent.request("tools/list").body) < 16_000
 
 
-@rows(*TOOL_NAMES)
-def test_each_tool_says_what_it_takes_and_gives(agent: Agent, name: str) -> None:
+def test_each_tool_says_what_it_takes_and_gives(agent: Agent) -> None:
     """Each tool has a description, and two valid schemas of JSON Schema 2020-12."""
-    tool = agent.tools()[name]
-    assert len(tool["description"]) > 60
-    assert tool["title"]
-    for schema in (tool["inputSchema"], tool["outputSchema"]):
-        Draft202012Validator.check_schema(schema)
-        assert schema["type"] == "object"
-    assert tool["inputSchema"]["additionalProperties"] is False
+    for tool in agent.tools().values():
+        assert len(tool["description"]) > 60
+        assert tool["title"]
+        for schema in (tool["inputSchema"], tool["outputSchema"]):
+            Draft202012Validator.check_schema(schema)
+            assert schema["type"] == "object"
+        assert tool["inputSchema"]["additionalProperties"] is False
 
 
 def test_only_deletion_is_destructive(agent: Agent) -> None:
@@ -159,11 +158,11 @@ def test_a_cursor_names_a_message(agent: Agent, house: House) -> None:
     assert "no such message" in agent.fail("get_message", id=listed["cursor"])
 
 
-@pytest.mark.parametrize("tool", ["get_message", "extract", "share_link", "delete_message"])
+@rows("get_message", "extract", "share_link", "delete_message")
 def test_a_message_of_another_account_is_not_found(agent: Agent, house: House, tool: str) -> None:
     """A message of another account is not found."""
     message_id = received(house)
-    stranger = Agent(house, house.issue_key(house.add_account("stranger")), agent.version)
+    stranger = Agent(house, house.issue_key(house.add_account(tool)), agent.version)
     assert stranger.fail(tool, id=message_id) == stranger.fail(tool, id="nothing")
     assert agent.use("share_link", id=message_id)["id"] == message_id
 
@@ -197,6 +196,7 @@ def test_bad_arguments_are_explained_to_the_model(
     assert sentence in failure_of(agent.call(tool, arguments))
 
 
+@BOTH_MODES
 def test_unknown_tools_are_the_clients_mistake(agent: Agent) -> None:
     """An unknown tool is a protocol error that lists the tools."""
     reply = agent.call("send_mail")
@@ -205,7 +205,8 @@ def test_unknown_tools_are_the_clients_mistake(agent: Agent) -> None:
     assert reply.status == (400 if agent.version == STATELESS else 200)
 
 
-@pytest.mark.parametrize("params", [{}, {"name": 7}, {"name": "extract", "arguments": ["id"]}])
+@BOTH_MODES
+@rows({}, {"name": 7}, {"name": "extract", "arguments": ["id"]})
 def test_malformed_calls_are_the_clients_mistake(agent: Agent, params: dict[str, Any]) -> None:
     """A call without a tool, or with arguments that are not an object, is a protocol error."""
     headers = {"Mcp-Name": None} if params.get("name") == 7 else {}

@@ -2,11 +2,17 @@
 
 from typing import Any
 
-import pytest
-
 from tests.house import House, mail
 from tests.table import rows
-from tests.web.mcp.agent import EVENTS, JSON, STATELESS, Agent, failure_of, judge_output
+from tests.web.mcp.agent import (
+    BOTH_MODES,
+    EVENTS,
+    JSON,
+    STATELESS,
+    Agent,
+    failure_of,
+    judge_output,
+)
 
 
 def outcome_of(agent: Agent, reply: Any) -> Any:
@@ -21,6 +27,7 @@ def parked(house: House) -> int:
     return house.assembly.mail.feeds.count()
 
 
+@BOTH_MODES
 def test_mail_ends_a_wait(agent: Agent, house: House) -> None:
     """A waiting call returns the mail when it arrives, with code and link, as plain JSON."""
     reply = agent.call("wait_for_message", {"tag": "a"})
@@ -122,6 +129,7 @@ def test_every_wait_is_answered_before_clients_give_up(agent: Agent, house: Hous
     assert outcome["cursor"]
 
 
+@BOTH_MODES
 def test_progress_comes_every_ten_seconds_at_least(agent: Agent, house: House) -> None:
     """With a progress token, progress is sent as events, with increasing numbers."""
     reply = agent.call("wait_for_message", {"timeout": 60}, progress_token="mine")
@@ -142,7 +150,7 @@ def test_progress_comes_every_ten_seconds_at_least(agent: Agent, house: House) -
     assert outcome_of(agent, reply)["timedOut"] is True
 
 
-@pytest.mark.parametrize("token", [0, 7, "", "mine"])
+@rows(0, 7, "", "mine")
 def test_the_token_comes_back_as_it_was(agent: Agent, house: House, token: object) -> None:
     """A token is a string or an integer, and is repeated exactly."""
     reply = agent.call("wait_for_message", {"timeout": 2}, progress_token=token)
@@ -152,7 +160,7 @@ def test_the_token_comes_back_as_it_was(agent: Agent, house: House, token: objec
     assert reply.is_over
 
 
-@pytest.mark.parametrize("token", [True, 1.5, ["x"], {}])
+@rows(True, 1.5, ["x"], {})
 def test_an_invalid_token_is_ignored(agent: Agent, house: House, token: object) -> None:
     """A token of another type is ignored."""
     reply = agent.call("wait_for_message", {"timeout": 2}, progress_token=token)
@@ -161,6 +169,7 @@ def test_an_invalid_token_is_ignored(agent: Agent, house: House, token: object) 
     assert outcome_of(agent, reply)["timedOut"] is True
 
 
+@BOTH_MODES
 def test_mail_ends_a_stream_with_the_answer(agent: Agent, house: House) -> None:
     """The last event is the answer, and no progress follows it."""
     reply = agent.call("wait_for_message", {}, progress_token=1)
@@ -209,8 +218,8 @@ def test_a_client_without_events_gets_json(agent: Agent, house: House) -> None:
     assert outcome_of(agent, reply)["timedOut"] is True
 
 
-@pytest.mark.parametrize("seconds", [0, 1, 20])
-@pytest.mark.parametrize("token", [None, 1])
+@BOTH_MODES
+@rows((0, None), (0, 1), (20, None), (20, 1))
 def test_a_disconnect_leaves_no_waiter(
     agent: Agent, house: House, seconds: float, token: object
 ) -> None:
@@ -301,6 +310,7 @@ def test_calls_of_other_accounts_are_not_cancelled(house: House) -> None:
     assert parked(house) == 0
 
 
+@BOTH_MODES
 def test_a_restart_returns_the_cursor(agent: Agent, house: House) -> None:
     """An interrupted wait fails with the cursor to continue from, in or before a stream."""
     house.receive(house.address("other"))

@@ -2,14 +2,11 @@
 
 import base64
 from collections.abc import Callable, Mapping
-from email.message import EmailMessage
 from typing import Any
-
-import pytest
 
 from tests.house import House
 from tests.table import rows
-from tests.web.provider_requests import post, raw_mail, received, with_fields
+from tests.web.provider_requests import newest, post, raw_mail, with_fields
 
 RESEND, POSTMARK = "/providers/resend/emails", "/providers/postmark/email"
 SENDGRID, MAILGUN = "/providers/sendgrid/v3/mail/send", "/providers/mailgun/v3/<domain>/messages"
@@ -47,17 +44,11 @@ FILES: Mapping[str, Callable[[], dict[str, Any]]] = {
 }
 
 
-def only_mail(house: House) -> EmailMessage:
-    """Return the only mail of the inbox."""
-    (message,) = received(house)
-    return raw_mail(house, message)
-
-
-@pytest.mark.parametrize("path", FILES)
+@rows(*FILES)
 def test_the_type_of_a_file_keeps_its_parameters(house: House, path: str) -> None:
     """An attached invitation has its method and its charset, as it was sent."""
     assert post(house, path, with_fields(path, **FILES[path]())).status < 300
-    (part,) = only_mail(house).iter_attachments()
+    (part,) = raw_mail(house, newest(house)).iter_attachments()
     assert dict(part.raw_items())["Content-Type"] == TYPE
     assert (part.get_filename(), part.get_payload(decode=True)) == ("invite.ics", DATA)
 
@@ -75,7 +66,7 @@ def test_the_type_of_a_file_of_a_form_keeps_its_parameters(house: House) -> None
     )
     headers = {"Content-Type": "multipart/form-data; boundary=x"}
     assert post(house, MAILGUN, data, headers=headers).status == 200
-    (part,) = only_mail(house).iter_attachments()
+    (part,) = raw_mail(house, newest(house)).iter_attachments()
     assert dict(part.raw_items())["Content-Type"] == TYPE
 
 
@@ -96,7 +87,7 @@ def test_a_file_has_its_disposition_and_its_content_id(
 ) -> None:
     """Disposition, Content-ID and description are those of the request, together or alone."""
     assert post(house, path, with_fields(path, **fields(**more))).status < 300
-    mail = raw_mail(house, received(house)[-1])
+    mail = raw_mail(house, newest(house))
     part = next(one for one in mail.walk() if one.get_content_type() == "text/calendar")
     assert (part.get_content_disposition(), part["Content-ID"]) == expected
     assert part["Content-Description"] == more.get("ContentDescription")
@@ -119,7 +110,7 @@ def test_sendgrid_keeps_each_content(
 ) -> None:
     """Each content is a part of the mail, whatever its type is, and may be the only one."""
     assert post(house, SENDGRID, with_fields(SENDGRID, content=content)).status == 202
-    mail = raw_mail(house, received(house)[-1])
+    mail = raw_mail(house, newest(house))
     parts = [one for one in mail.walk() if not one.is_multipart()]
     assert [one.get_content_type() for one in parts] == expected
     texts = {one.get_payload(decode=True) for one in parts}
@@ -154,6 +145,6 @@ def test_mailgun_keeps_amp(house: House) -> None:
         },
     )
     assert post(house, MAILGUN, value).status == 200
-    parts = {one.get_content_type(): one for one in only_mail(house).iter_parts()}
+    parts = {one.get_content_type(): one for one in raw_mail(house, newest(house)).iter_parts()}
     assert list(parts) == ["text/plain", "text/x-amp-html", "text/html"]
     assert parts["text/x-amp-html"].get_content() == "<html amp4email>Ann</html>"

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import pytest
@@ -31,6 +32,7 @@ from tests.web.provider_requests import (
     received,
     sample,
     signed,
+    take,
     with_fields,
 )
 from tests.web.raw_http import RawHttp, read_answer, request
@@ -63,11 +65,11 @@ def to_fault(path: str, tag: str) -> object:
     return sample(path, f"you+{tag}@customer.example")
 
 
-@pytest.mark.parametrize("path", ROUTES)
+@rows(*ROUTES)
 def test_a_posted_mail_is_in_the_inbox_of_the_key(house: House, path: str) -> None:
     """A mail to any address is stored in the inbox of the key, with the request that was posted."""
     assert post(house, path).status < 300
-    (message,) = received(house)
+    (message,) = take(house)
     assert message["to"] == "you@customer.example"
     assert message["from"]["address"] == "shop@example.com"
     assert message["via"] == provider_of(path).name
@@ -75,7 +77,7 @@ def test_a_posted_mail_is_in_the_inbox_of_the_key(house: House, path: str) -> No
     assert house.key not in json.dumps(message)
 
 
-@pytest.mark.parametrize("path", FIRST)
+@rows(*FIRST)
 def test_a_search_finds_the_mail_of_a_provider(house: House, path: str) -> None:
     """``via:`` with the name of the provider finds its mail and no other; case is ignored."""
     name = provider_of(path).name
@@ -85,6 +87,7 @@ def test_a_search_finds_the_mail_of_a_provider(house: House, path: str) -> None:
     assert [one["via"] for one in found] == [name]
     found = house.get("/inbox/messages?q=via:smtp").json["messages"]
     assert [one["via"] for one in found] == ["smtp"]
+    take(house)
 
 
 @rows(*ROUTES)
@@ -176,7 +179,7 @@ def test_an_invalid_field_is_named(
     assert received(house) == []
 
 
-@pytest.mark.parametrize("path", FIRST)
+@rows(*FIRST)
 def test_a_request_over_the_rate_limit_gets_429(house: House, path: str) -> None:
     """Requests count like those of the REST API, and the answer says when to retry."""
     key = house.issue_key(house.account, per_minute=1)
@@ -184,23 +187,24 @@ def test_a_request_over_the_rate_limit_gets_429(house: House, path: str) -> None
     answer = post(house, path, key=key)
     assert answer.status == status(path, LimitExceeded)
     assert 0 < int(answer.headers["retry-after"]) <= 60
-    assert len(received(house)) == 1
+    assert len(take(house)) == 1
 
 
-@pytest.mark.parametrize("path", FIRST)
-@rows(
-    ("fault.data-451", Crash),
-    ("fault.rcpt-451", Crash),
-    ("fault.quota", LimitExceeded),
-    ("fault.greylist-9", LimitExceeded),
-    ("fault.data-554", RecipientUnknown),
-    ("fault.rcpt-550", RecipientUnknown),
-)
-def test_a_fault_is_answered_as_the_provider_does(
-    house: House, path: str, tag: str, kind: type[ExpectedFailure]
-) -> None:
+FAULTS = {
+    "fault.data-451": Crash,
+    "fault.rcpt-451": Crash,
+    "fault.quota": LimitExceeded,
+    "fault.greylist-9": LimitExceeded,
+    "fault.data-554": RecipientUnknown,
+    "fault.rcpt-550": RecipientUnknown,
+}
+
+
+@rows(*FIRST)
+def test_a_fault_is_answered_as_the_provider_does(house: House, path: str) -> None:
     """A tag of a fault gets the status of the provider, and nothing is stored."""
-    assert post(house, path, to_fault(path, tag)).status == status(path, kind)
+    for tag, kind in FAULTS.items():
+        assert post(house, path, to_fault(path, tag)).status == status(path, kind), tag
     assert received(house) == []
 
 
@@ -214,29 +218,31 @@ def test_every_second_mail_of_a_key_fails(house: House, path: str) -> None:
     assert statuses[1] == status(path, Crash)
 
 
-@pytest.mark.parametrize("path", FIRST)
+@rows(*FIRST)
 def test_a_slow_answer_comes_when_the_fault_says(house: House, path: str) -> None:
     """With ``fault.slow-N`` the mail is stored at once, and the answer comes N seconds later."""
     data = encode(path, to_fault(path, "fault.slow-5"))
     headers = headers_for(path, house.key, data)
     pending = house.open(filled(path), "POST", data=data, headers=headers)
-    assert len(received(house)) == 1
+    assert len(take(house)) == 1
     assert not pending.is_answered
     house.pass_time(5)
     assert pending.answer().status < 300
 
 
-@pytest.mark.parametrize(("tag", "stored"), [("fault.drop-data", 0), ("fault.drop-after", 1)])
-@pytest.mark.parametrize("path", FIRST)
-def test_a_dropped_connection_has_no_answer(house: House, path: str, tag: str, stored: int) -> None:
+@rows(*product(FIRST, (("fault.drop-data", 0), ("fault.drop-after", 1))))
+def test_a_dropped_connection_has_no_answer(
+    house: House, path: str, fault: tuple[str, int]
+) -> None:
     """These faults close the connection without a byte; one of them stores the mail before."""
+    tag, stored = fault
     body = encode(path, to_fault(path, tag))
     lines = [f"{name}: {value}" for name, value in headers_for(path, house.key, body).items()]
     visit = RawHttp(house)
     visit.send(request(filled(path), *lines, f"Content-Length: {len(body)}", method="POST") + body)
     assert visit.received() == b""
     assert visit.is_closed
-    assert len(received(house)) == stored
+    assert len(take(house)) == stored
 
 
 @pytest.fixture
@@ -269,7 +275,7 @@ def test_an_unknown_path_has_the_error_of_the_provider(house: House, path: str) 
     assert "POST" in answer.headers["allow"]
 
 
-@pytest.mark.parametrize("path", [one for one in ROUTES if one != "/providers/ses"])
+@rows(*(one for one in ROUTES if one != "/providers/ses"))
 def test_the_listener_has_the_paths_of_all_providers(house: House, path: str) -> None:
     """A site without the names of providers has the paths of all of them, and no other ones."""
     alone = filled(path.removeprefix(f"/providers/{provider_of(path).name}"))
@@ -283,7 +289,7 @@ def test_the_listener_has_the_paths_of_all_providers(house: House, path: str) ->
     visit.send(head + body + request("/api/v1/inbox"))
     first, rest = read_answer(visit.received(), "POST")
     assert first.status < 300
-    assert [one["via"] for one in received(house)] == [provider_of(path).name]
+    assert [one["via"] for one in take(house)] == [provider_of(path).name]
     assert read_answer(rest, "GET")[0].status == 404
 
 

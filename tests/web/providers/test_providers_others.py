@@ -10,7 +10,7 @@ from mailcheck.operations.write_mail import File, OutgoingMail, make_person
 from mailcheck.web.providers.conversion import MAX_TOTAL, RequestSize
 from tests.house import House
 from tests.table import rows
-from tests.web.provider_requests import post, raw_mail, received, with_fields
+from tests.web.provider_requests import newest, post, raw_mail, received, with_fields
 
 SENDGRID = "/providers/sendgrid/v3/mail/send"
 MAILGUN = "/providers/mailgun/v3/<domain>/messages"
@@ -205,7 +205,7 @@ def test_brevo_knows_senders_by_their_number(
 ) -> None:
     """A sender of the account is shown by its number, unless the request has an address."""
     assert post(house, BREVO, with_fields(BREVO, sender=sender)).status == 201
-    author = received(house)[-1]["from"]
+    author = newest(house)["from"]
     assert (author["address"], author["name"] or "") == expected
 
 

@@ -7,7 +7,15 @@ from typing import Any
 from mailcheck.core.rights import make_rights
 from tests.house import House
 from tests.table import rows
-from tests.web.provider_requests import ask, headers_for, post, raw_mail, received, with_fields
+from tests.web.provider_requests import (
+    ask,
+    headers_for,
+    newest,
+    post,
+    raw_mail,
+    received,
+    with_fields,
+)
 
 EMAILS, BATCH = "/providers/resend/emails", "/providers/resend/emails/batch"
 
@@ -153,7 +161,7 @@ def test_a_mail_is_shown_as_it_was_sent(house: House, fields: dict[str, Any]) ->
     bcc = fields.get("bcc")
     for name, value in {**fields, "bcc": [bcc] if isinstance(bcc, str) else bcc or []}.items():
         assert shown[name] == value, name
-    assert shown["message_id"] == raw_mail(house, received(house)[-1])["Message-ID"]
+    assert shown["message_id"] == raw_mail(house, newest(house))["Message-ID"]
 
 
 def test_a_long_text_is_shown_with_the_line_breaks_of_the_mail(house: House) -> None:

@@ -9,7 +9,7 @@ from mailcheck.web.providers.ses_query import QUESTIONS
 from mailcheck.web.providers.signatures import Credentials, parse_credentials, sign
 from tests.house import House
 from tests.table import rows
-from tests.web.provider_requests import ask, headers_for, post, raw_mail, received, sample
+from tests.web.provider_requests import ask, headers_for, newest, post, raw_mail, received, sample
 
 SEND = "/providers/ses/v2/email/outbound-emails"
 BULK = "/providers/ses/v2/email/outbound-bulk-emails"
@@ -132,9 +132,9 @@ def test_the_query_api_sends_raw_and_templated_mail(house: House) -> None:
     for value in (None, raw, templated):
         answer = post(house, QUERY, value)
         assert answer.status == 200
-        assert received(house)[-1]["deliveryId"].encode() in answer.body
+        assert newest(house)["deliveryId"].encode() in answer.body
     assert [one["subject"] for one in received(house)] == ["Your order", "Raw", ""]
-    assert raw_mail(house, received(house)[-1])["X-SES-MESSAGE-TAGS"] == "kind=order"
+    assert raw_mail(house, newest(house))["X-SES-MESSAGE-TAGS"] == "kind=order"
 
 
 def test_an_error_of_the_query_api_is_xml(house: House) -> None:
