@@ -12,6 +12,7 @@ from mailcheck.core.rights import Rights, make_rights
 from mailcheck.store.accounts.key_store import KnownKey
 from tests.contracts.conftest import Stores
 from tests.engines.deliveries import NOON, account, at, noted
+from tests.table import rows
 
 
 def key(name: str, owner: str = "ann", **facts: object) -> ApiKey:
@@ -66,24 +67,21 @@ async def test_keys_come_back_whole(stores: Stores) -> None:
     assert await stores.accounts.find_key(b"") is None
 
 
-@pytest.mark.parametrize(
-    "rights",
-    [
-        make_rights(["watches", "inbox:read"]),
-        make_rights(["inbox:read"], ["sign", "re.set-2"], "run-"),
-        make_rights(tags=["one"]),
-        make_rights(tag_prefix="'%_"),
-    ],
+@rows(
+    make_rights(["watches", "inbox:read"]),
+    make_rights(["inbox:read"], ["sign", "re.set-2"], "run-"),
+    make_rights(tags=["one"]),
+    make_rights(tag_prefix="'%_"),
 )
 async def test_the_rights_of_a_key_come_back_whole(stores: Stores, rights: Rights) -> None:
     """Scopes, tags, prefix and expiry are read as they were stored, by each way to find a key."""
-    limited = key("k1", **columns_of_rights(rights), expires_at=at(9))
-    await stores.accounts.add_key(limited, b"1" * 32, noted())
-    assert await stores.accounts.find_key(b"1" * 32) == limited
-    assert await stores.accounts.find_caller(b"1" * 32) == KnownKey(
-        limited, START, is_disabled=False
-    )
-    assert await stores.accounts.list_keys(AccountId("ann")) == [limited]
+    earlier = await stores.accounts.list_keys(AccountId("ann"))
+    limited = key(f"k{len(earlier)}", **columns_of_rights(rights), expires_at=at(9))
+    secret = limited.id.encode().ljust(32)
+    await stores.accounts.add_key(limited, secret, noted())
+    assert await stores.accounts.find_key(secret) == limited
+    assert await stores.accounts.find_caller(secret) == KnownKey(limited, START, is_disabled=False)
+    assert await stores.accounts.list_keys(AccountId("ann")) == [*earlier, limited]
 
 
 async def test_keys_are_listed_by_account(stores: Stores) -> None:

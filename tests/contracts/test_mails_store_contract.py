@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-import pytest
-
 from mailcheck.core.conditions import sent_to
 from mailcheck.core.content import AttachmentFacts, Person, fold_text, sign_text
 from mailcheck.core.filters import MessageFilter
@@ -126,12 +124,11 @@ async def test_the_grammar_of_mailpit(stores: Stores) -> None:
     assert found == FOUND
 
 
-@pytest.mark.parametrize(("text", "expected"), [("hidden", "w"), ("boss", "w"), ("bank", "")])
-async def test_the_recipients_of_mailhog(stores: Stores, text: str, expected: str) -> None:
+async def test_the_recipients_of_mailhog(stores: Stores) -> None:
     """Its searches for a recipient look at the envelope and at all fields, not at the author."""
     welcome, _, _ = await fill(stores)
-    wanted = MessageFilter(search=(sent_to(text),))
-    assert list(await find(stores, wanted)) == ([welcome.id] if expected else [])
+    for text, expected in (("hidden", [welcome.id]), ("boss", [welcome.id]), ("bank", [])):
+        assert list(await find(stores, MessageFilter(search=(sent_to(text),)))) == expected
 
 
 async def test_pages_and_counts(stores: Stores) -> None:

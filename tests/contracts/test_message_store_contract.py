@@ -105,8 +105,8 @@ async def test_lists_by_from_and_subject(stores: Stores) -> None:
             sent[position], keys[position] = one, (header.author_key, header.subject_key)
 
     async def check(now: Instant = NOON) -> None:
-        for part in ("shop", "shopshop", "a@", "nobody"):
-            for subject in (None, "order", "r 6", "7"):
+        for part in ("shopshop", "a@", "nobody"):
+            for subject in (None, "r 6"):
                 wanted = MessageFilter(author=part, subject=subject)
                 assert await listed(stores, wanted, now) == [
                     position

@@ -18,6 +18,7 @@ from mailcheck.store.accounts.project_store import Held
 from mailcheck.store.accounts.sign_in_store import SessionRow
 from tests.contracts.conftest import Stores
 from tests.engines.deliveries import NOON, account, at, noted
+from tests.table import rows
 
 ANN, BOB, SHOP = AccountId("ann"), AccountId("bob"), AccountId("shop")
 CODE = b"1" * 32
@@ -172,7 +173,7 @@ async def test_the_last_owner_is_not_deleted(stores: Stores) -> None:
         await stores.removal.delete(BOB, noted())
 
 
-@pytest.mark.parametrize("kind", Held)
+@rows(*Held)
 async def test_unknown_objects_have_no_holder(stores: Stores, kind: Held) -> None:
     """An object belongs to one account; an unknown one, of any kind, to none."""
     assert await stores.projects.holder_of(kind, "aaaaaaaaaaaaa") is None

@@ -288,11 +288,12 @@ def test_advice_is_good_to_its_end(name: str) -> None:
     fixes = {known: fix for (known, _), fix in report.proofs.items()}
     is_told = case.ends or finding_id == "dmarc.dangling"
     assert finding_id in fixes or is_told, "no record is shown for it"
+    could = passing(zone, case.senders)
     for _ in range(MAX_STEPS):
         fix = next(_to_follow(report, finding_id), None)
         if fix is None:
             break
-        before, could = report.outcome, passing(zone, case.senders)
+        before, had_passed = report.outcome, could
         publish(zone, fix)
         report = describe(zone, OFFERED, _Policies())
         after = report.outcome
@@ -301,10 +302,11 @@ def test_advice_is_good_to_its_end(name: str) -> None:
         assert after.score >= before.score
         # An overlay answers for no other names below a wildcard.
         assert after.score == fix.score_after or fix.record.name.startswith("*.")
-        assert passing(zone, case.senders) >= could
+        could = passing(zone, case.senders)
+        assert could >= had_passed
     left = {one.id for one in report.outcome.findings if one.severity in SERIOUS}
     assert left <= set(case.ends)
-    assert passing(zone, case.senders) == set(case.senders)
+    assert could == set(case.senders)
     kept = [one.record.key_data for one in report.records.dkim.usable_keys]
     assert kept == ([RSA_2048] if case.senders else [])
     pointless = {"include:gone.example", "include:d.example"}
@@ -409,8 +411,9 @@ ELSEWHERE = {
 def _with_records() -> set[str]:
     """Return the ids of the findings that propose a record, read from the code."""
     found = set(BY_NAME)
-    for path in ROOT.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    texts = (path.read_text("utf-8") for path in ROOT.rglob("*.py"))
+    for text in (text for text in texts if "proposed=" in text):
+        for node in ast.walk(ast.parse(text)):
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
                 continue
             if node.func.id != "make_finding" or not isinstance(node.args[0], ast.Constant):

@@ -20,9 +20,9 @@ from mailcheck.core.errors import MessageNotFound
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instants import SECOND
 from mailcheck.core.messages import StoredMessage
+from mailcheck.operations.deliverability import authenticate_mail
 from mailcheck.operations.deliverability.authenticate_mail import (
     BRIEFLY,
-    RECENT,
     AuthenticationCache,
 )
 from mailcheck.operations.deliverability.score_mail import ScoringSettings
@@ -289,19 +289,21 @@ def test_a_crash_hides_no_message(desk: Desk, logged_failures: list[LogEvent]) -
     assert words(desk.of(desk.message())) == ("pass", ["pass"], "pass")
 
 
-def test_the_cache_is_bounded(desk: Desk) -> None:
+def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The results that were not read for longest are removed first."""
+    monkeypatch.setattr(authenticate_mail, "RECENT", recent := 5)
+    desk = Desk()
     first = desk.of(desk.message(number=0))
-    for number in range(1, RECENT):
+    for number in range(1, recent):
         desk.of(desk.message(MAIL, number, client_ip="127.0.0.1"))
     assert desk.of(desk.message(number=0)) is first
-    desk.of(desk.message(MAIL, RECENT, client_ip="127.0.0.1"))
-    desk.of(desk.message(MAIL, RECENT + 1, client_ip="127.0.0.1"))
+    desk.of(desk.message(MAIL, recent, client_ip="127.0.0.1"))
+    desk.of(desk.message(MAIL, recent + 1, client_ip="127.0.0.1"))
     reads = desk.mails.reads
     assert desk.of(desk.message(number=0)) is first
     assert desk.mails.reads == reads
-    for number in range(RECENT):
-        desk.of(desk.message(MAIL, 2 * RECENT + number, client_ip="127.0.0.1"))
+    for number in range(recent):
+        desk.of(desk.message(MAIL, 2 * recent + number, client_ip="127.0.0.1"))
     assert desk.of(desk.message(number=0)) is not first
 
 
