@@ -8,11 +8,11 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
-from functools import cached_property, partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, quote_plus, urlencode
 
 from msgspec import Struct, structs
 from msgspec.structs import replace
@@ -55,6 +55,8 @@ BYTES = (
 VALUES = ("9" * 20, "(" * 3_000, "a@" + "[" * 3_000, b"\xff", *TEXTS, *NUMBERS, *BYTES)
 """Values of parameters. The first values have done harm."""
 
+PATH_VALUES = [value for value in VALUES if value not in ("", ".", "..")]
+
 BODIES = (
     *(b'{"a":"caf\xe9"}', b"[" * 100_000, b"9" * 5_000, b"null", b"", b"\xff", b'{"\xe9":1}'),
     *(
@@ -87,7 +89,10 @@ JSON_VALUES = (
 """The text of JSON values."""
 
 _VARIABLE = re.compile(r"<(?:\w+:)?(\w+)>")
-_FIELD = re.compile(r"(?:form|query)\.\w+\(\s*\"([\w-]+)\"")
+_FIELD = r"%s\.\w+\(\s*\"([\w-]+)\""
+
+IN_PROJECT = "/p/{project}"
+"""The beginning of the addresses of a project's pages."""
 
 OAUTH_FIELDS = (
     *("grant_type", "code", "code_verifier", "redirect_uri", "client_id", "client_secret", "token"),
@@ -97,10 +102,8 @@ OAUTH_FIELDS = (
 
 
 class Extreme(NamedTuple):
-    """A request with an extreme value. ``place`` is where the value stands."""
+    """A request with an extreme value."""
 
-    entry: str
-    place: str
     head: bytes
     body: bytes
     is_open: bool = False
@@ -119,49 +122,46 @@ class Marked(NamedTuple):
 
 
 class Sampled(Struct, frozen=True):
-    """A usual request: the path has ``{name}`` for variables."""
+    """A usual request: the path has ``{name}`` for variables, and ``needed`` is its query."""
 
     method: str
     path: str
     query: Mapping[str, str]
-    needed: Mapping[str, str] = {}
+    needed: Mapping[str, Any] = {}
     body: Any = None
     is_form: bool = False
     headers: Mapping[str, str] = {}
     is_open: bool = False
 
 
+class Place(NamedTuple):
+    """Where a value can stand in a request."""
+
+    name: str
+    values: Sequence[Any]
+    put: Callable[[Any], Sampled]
+
+
 class ExtremeTarget(Target):
     """The application to attack, with a usual request for each route."""
 
-    _token, _token_of = "", None
-
-    def requests(self, entry: str) -> Iterator[partial[Extreme]]:
-        """Yield what makes each request with an extreme value to an entry point of HTTP."""
+    def places(self, entry: str) -> Iterator[Place]:
+        """Yield each place for a value in the usual requests to an entry point of HTTP."""
         if entry.startswith("tool "):
-            yield from self._tool_calls(entry)
+            yield from self._arguments_of(entry.removeprefix("tool "))
             return
         usual = self._sampled(entry)
         if usual is None:
             return
-        path = self._filled(usual.path)
         for name in re.findall(r"{(\w+)}", usual.path):
-            for value in VALUES:
-                if value not in ("", ".", ".."):
-                    shown = self._filled(usual.path.replace(f"{{{name}}}", quote(value, safe="")))
-                    yield partial(self._extreme, entry, usual, f"path {name}", shown, usual.needed)
+            yield Place(f"path {name}", PATH_VALUES, partial(_put_in_path, usual, name))
         for name in usual.query:
-            for value in VALUES:
-                query = {**usual.needed, name: value}
-                yield partial(self._extreme, entry, usual, f"query {name}", path, query)
+            yield Place(f"query {name}", VALUES, partial(_put_in_query, usual, name))
         if usual.method in ("POST", "PUT", "PATCH", "DELETE"):
-            for place, body in _bodies(usual):
-                changed = replace(usual, body=body)
-                yield partial(self._extreme, entry, changed, place, path, usual.needed)
+            yield from _places_in_body(usual)
 
-    def _extreme(
-        self, entry: str, usual: Sampled, place: str, path: str, query: Mapping[str, Any]
-    ) -> Extreme:
+    def write(self, usual: Sampled) -> Extreme:
+        """Write a request."""
         body = usual.body
         if body is None:
             data = b""
@@ -170,11 +170,10 @@ class ExtremeTarget(Target):
         elif isinstance(body, Marked):
             data = body.body
         elif usual.is_form:
-            data = urlencode(body, doseq=True, errors="surrogatepass").encode()
+            data = _encode(body).encode()
         else:
             data = json.dumps(body).encode()
-        asked = urlencode(query, errors="surrogatepass")
-        target = f"{path}?{asked}" if asked else path
+        path, asked = self._filled(usual.path), _encode(usual.needed)
         headers = dict(usual.headers)
         if path.startswith("/providers/"):
             # The signature of SES covers the body.
@@ -182,8 +181,8 @@ class ExtremeTarget(Target):
         lines = [f"{name}: {value}" for name, value in headers.items()]
         if usual.method != "GET":
             lines.append(f"Content-Length: {len(data)}")
-        head = request(target, *lines, method=usual.method)
-        return Extreme(entry, place, head, data, usual.is_open)
+        head = request(f"{path}?{asked}" if asked else path, *lines, method=usual.method)
+        return Extreme(head, data, usual.is_open)
 
     def _sampled(self, entry: str) -> Sampled | None:
         kind, _, name = entry.partition(" ")
@@ -290,7 +289,8 @@ class ExtremeTarget(Target):
     def _page(self, method: str, name: str) -> Sampled:
         cookies = "; ".join("=".join(one) for one in self.browser.cookies.items())
         headers = {"Cookie": cookies, "Accept": "text/html"}
-        names = self._fields.get(f"{method} {name}", OAUTH_FIELDS)
+        shown = name.removeprefix(IN_PROJECT) or "/"
+        names = self._fields.get(f"{method} {shown}", OAUTH_FIELDS)
         if method == "GET":
             return Sampled(method, name, dict.fromkeys(names, "x"), headers=headers)
         headers["Content-Type"] = "application/x-www-form-urlencoded"
@@ -322,14 +322,6 @@ class ExtremeTarget(Target):
             _VARIABLE.sub("{\\1}", f"{page.method} {page.path}"): _fields_in(page) for page in pages
         }
 
-    @property
-    def form_token(self) -> str:
-        """The token of the forms of the session."""
-        if self._token_of is not self.browser:
-            self.browser.open("/keys")
-            self._token, self._token_of = self.browser.page.form_token, self.browser
-        return self._token
-
     def _open_body(self) -> dict[str, Any]:
         person = {"Email": "a@b.example", "Name": "x"}
         given: dict[str, Any] = {"IDs": [self._names["delivery_id"]], "Tags": ["x"], "Name": "x"}
@@ -356,43 +348,64 @@ class ExtremeTarget(Target):
         found = re.match(rb"HTTP/1\.1 (?:100 [^\n]*\n\r\nHTTP/1\.1 )?([0-9]{3})", received)
         return int(found[1]) if found else 0
 
-    def _tool_calls(self, entry: str) -> Iterator[partial[Extreme]]:
-        """Yield the calls of a tool with one extreme argument each."""
-        name = entry.removeprefix("tool ")
-        schema = self.tools[name]["inputSchema"]
+    def _arguments_of(self, tool: str) -> Iterator[Place]:
+        """Yield each argument of a tool."""
+        schema = self.tools[tool]["inputSchema"]
         headers = {
             "Content-Type": "application/json",
             "Accept": "application/json, text/event-stream",
             "Authorization": f"Bearer {self.house.key}",
         }
+        usual = Sampled("POST", "/mcp", {}, headers=headers)
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
         for argument in schema.get("properties", {}):
             given = {**self._arguments(schema), argument: MARK}
-            call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
-            text = json.dumps({**call, "params": {"name": name, "arguments": given}})
-            for value in JSON_VALUES:
-                usual = Sampled("POST", "/mcp", {}, {}, Marked(text, value), headers=headers)
-                yield partial(self._extreme, entry, usual, f"argument {argument}", "/mcp", {})
+            text = json.dumps({**call, "params": {"name": tool, "arguments": given}})
+            yield Place(f"argument {argument}", JSON_VALUES, partial(_put_in_json, usual, text))
 
 
-def _bodies(usual: Sampled) -> Iterator[tuple[str, Any]]:
-    """Yield extreme bodies, and the place of the extreme value in each."""
-    yield from (("body", raw) for raw in BODIES)
+_quote = cache(quote_plus)
+"""Long values take most of the time, and stand in many places."""
+
+
+def _encode(fields: Mapping[str, Any]) -> str:
+    return urlencode(fields, doseq=True, errors="surrogatepass", quote_via=_quote)
+
+
+def _put_in_path(usual: Sampled, name: str, value: str | bytes) -> Sampled:
+    return replace(usual, path=usual.path.replace(f"{{{name}}}", quote(value, safe="")))
+
+
+def _put_in_query(usual: Sampled, name: str, value: str | bytes) -> Sampled:
+    return replace(usual, needed={**usual.needed, name: value})
+
+
+def _put_in_form(usual: Sampled, name: str, value: str | bytes) -> Sampled:
+    return replace(usual, body={**usual.body, name: value})
+
+
+def _put_in_json(usual: Sampled, text: str, value: str) -> Sampled:
+    return replace(usual, body=Marked(text, value))
+
+
+def _places_in_body(usual: Sampled) -> Iterator[Place]:
+    """Yield the body, and each place in it."""
+    yield Place("body", BODIES, lambda value: replace(usual, body=value))
     if usual.is_form:
         for name in usual.body or ():
-            for value in (*VALUES, *LONG):
-                yield f"form {name}", {**usual.body, name: value}
+            yield Place(f"form {name}", (*VALUES, *LONG), partial(_put_in_form, usual, name))
     elif usual.body is not None:
         for place, marked in _marked(usual.body):
-            text = json.dumps(marked)
-            for value in JSON_VALUES:
-                yield f"json {place}", Marked(text, value)
+            put = partial(_put_in_json, usual, json.dumps(marked))
+            yield Place(f"json {place}", JSON_VALUES, put)
 
 
 def _fields_in(page: Any) -> list[str]:
     kind = type(page.handle.__self__)
-    path = inspect.getsourcefile(kind)
+    source = Path(inspect.getsourcefile(kind) or "").read_text("utf-8")
     declared = getattr(sys.modules[kind.__module__], "FIELDS", ()) if page.form else ()
-    return sorted({"next", "q", *declared, *_FIELD.findall(Path(path or "").read_text("utf-8"))})
+    read = re.findall(_FIELD % ("query" if page.method == "GET" else "form"), source)
+    return sorted({"next", "q", *declared, *read})
 
 
 def _camel(match: re.Match[str]) -> str:

@@ -10,6 +10,7 @@ _FILE = Path(__file__).with_suffix(".toml")
 _HEAD = "From: {sender}\r\nTo: you@example.com\r\nSubject: {subject}\r\nMIME-Version: 1.0\r\n"
 _PART = "Content-Type: {kind}; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\n{text}\r\n"
 _BOUNDARY = "=-=hostile=-="
+_HTML = {"name", "html", "repeated", "times"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +21,14 @@ class HostileMail:
     raw_message: bytes
     tag: str
     html: str
+    is_html_only: bool
+    """Whether the header and the structure are those of other mails."""
 
 
 def read_hostile_mails() -> Sequence[HostileMail]:
     """Return all of them."""
     rows = tomllib.loads(_FILE.read_text("utf-8"))["mail"]
-    return [_make(**row) for row in rows]
+    return [_make(**row, is_html_only=row.keys() <= _HTML) for row in rows]
 
 
 def _make(
@@ -39,6 +42,8 @@ def _make(
     tag: str = "",
     headers: Sequence[str] = (),
     attachments: Sequence[Sequence[str]] = (),
+    *,
+    is_html_only: bool,
 ) -> HostileMail:
     html = repeated * times + html
     parts = [_PART.format(kind="text/plain", text=text)] if text else []
@@ -54,7 +59,8 @@ def _make(
         written = f"{head}\r\n{inside}--{_BOUNDARY}--\r\n"
     # A mail has no bare line breaks and no NUL. Where the HTML has one, the mail has it encoded.
     lines = written.replace("\r\n", "\n").replace("\r", "&#13;").replace("\0", "&#0;").split("\n")
-    return HostileMail(name, "\r\n".join(lines).encode("utf-8"), tag, html)
+    raw_message = "\r\n".join(lines).encode("utf-8")
+    return HostileMail(name, raw_message, tag, html, is_html_only)
 
 
 def _attach(filename: str, kind: str, content: str, content_id: str = "") -> str:

@@ -4,7 +4,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from twisted.logger import LogLevel, capturedLogs, formatEvent
 
 from mailcheck.operations.write_mail import MAX_HEADER_TEXT, MAX_NAME
 from mailcheck.web.site.bodies import MAX_DEPTH, decode_json
-from tests.attacks.extreme_values import Extreme, ExtremeTarget
+from tests.attacks.extreme_values import IN_PROJECT, Extreme, ExtremeTarget
 from tests.attacks.strangers import declared_costs
 from tests.table import rows
 from tests.web.provider_requests import post
@@ -62,22 +62,18 @@ def belongs(entry: str) -> str:
     return next((name for name, begins in DOORS.items() if re.match(begins, entry)), "")
 
 
-def try_one(target: ExtremeTarget, one: Extreme) -> Harm | None:
+def harm_of(target: ExtremeTarget, one: Extreme) -> str:
     """Send a request, and return the harm that it does."""
     with capturedLogs() as logs:
         begun = time.process_time()
         status = target.send(one)
         took = time.process_time() - begun
     failures = [formatEvent(event) for event in logs if is_failure(event)]
-    what = ""
     if status >= 500 and status not in (501, 503):
-        what = f"status {status}"
-    elif failures:
-        what = f"logged: {failures[0][:200]}"
-    elif took > SLOW:
-        what = f"took {took:.1f} seconds"
-    sent = one.body[:80] if one.body else one.head.partition(b"\r\n")[0][:200]
-    return Harm(one.entry, one.place, repr(sent), what) if what else None
+        return f"status {status}"
+    if failures:
+        return f"logged: {failures[0][:200]}"
+    return f"took {took:.1f} seconds" if took > SLOW else ""
 
 
 def is_failure(event: dict[str, object]) -> bool:
@@ -93,6 +89,7 @@ def try_door(target: ExtremeTarget, door: str, *, all_values: bool = False) -> l
 
     A place gets one of its values, and the next place of its kind gets the next one. So the pages
     and the provider APIs get each value somewhere. The tools have half as many arguments as values.
+    A page of a project also has an address without it, which only redirects: one place is enough.
     """
     count = 2 if door == "MCP" else 1
     harms: list[Harm] = []
@@ -101,14 +98,17 @@ def try_door(target: ExtremeTarget, door: str, *, all_values: bool = False) -> l
         if belongs(entry) != door or entry.startswith(OUT):
             continue
         target.prepare()
-        for place, requests in groupby(target.requests(entry), lambda make: make.args[2]):
-            kind = place.partition(" ")[0]
-            makes = list(requests)
-            first = kinds[kind] % len(makes)
+        method, _, path = entry.partition(" ")
+        is_redirect = f"{method} {IN_PROJECT}{path}" in declared_costs()
+        for place in islice(target.places(entry), 1 if is_redirect and not all_values else None):
+            kind = place.name.partition(" ")[0]
+            first = kinds[kind] % len(place.values)
             kinds[kind] += count
-            chosen = makes if all_values else makes[first : first + count]
-            found = (try_one(target, make()) for make in chosen)
-            harms += [harm for harm in found if harm is not None]
+            for value in place.values if all_values else place.values[first : first + count]:
+                one = target.write(place.put(value))
+                if harm := harm_of(target, one):
+                    sent = one.body[:80] or one.head.partition(b"\r\n")[0][:200]
+                    harms.append(Harm(entry, place.name, repr(sent), harm))
     return harms
 
 

@@ -35,7 +35,10 @@ def nearest_path(path: str, patterns: Iterable[str]) -> str | None:
         if len(bare) == len(emptied) and not _are_similar(bare, emptied):
             continue
         # The values of variables are equal in both. They would make all paths similar.
-        likeness = SequenceMatcher(None, "/".join(bare), "/".join(emptied)).ratio()
+        matcher = SequenceMatcher(None, "/".join(bare), "/".join(emptied))
+        if matcher.quick_ratio() <= closeness:  # an upper bound, which takes less time
+            continue
+        likeness = matcher.ratio()
         if likeness > closeness:
             best, closeness = filled, likeness
     return best
