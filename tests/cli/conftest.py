@@ -1,6 +1,7 @@
 """Fixtures of the command line, with the daemon's files in a folder of the test."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from mailcheck.engines.sqlite import SqliteEngine
 from mailcheck.workers.scheduling import DirectWorker
 from tests.cli.command_line import Mailcheck, Outcome, run_command
+from tests.servers.daemon import Daemon, running_daemon
 
 
 @pytest.fixture(autouse=True)
@@ -17,6 +19,14 @@ def _no_settings_of_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
         if name.startswith("MAILCHECK_"):
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """One daemon for all commands of a process. It has no DNS, and its inbox has mail of others."""
+    options = {"spamassassin_spamd": "off", "webhooks_allow": ["developer=127.0.0.0/8"]}
+    with running_daemon(tmp_path_factory.mktemp("daemon"), **options) as daemon:
+        yield daemon
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import smtplib
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -18,7 +17,7 @@ import pytest
 
 from mailcheck.cli.main import run
 from tests.cli.command_line import run_command
-from tests.servers.daemon import HOST, Daemon, running_daemon
+from tests.servers.daemon import HOST, Daemon
 from tests.table import rows
 
 pytestmark = pytest.mark.end_to_end
@@ -30,14 +29,6 @@ MAIL = (
     "Date: Sat, 21 Nov 2026 12:00:00 +0000\r\nMessage-ID: <1@sender.example>\r\n"
     "\r\nHow are you?\r\n"
 )
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """A daemon without DNS: a mail from loopback is judged by its content."""
-    options = {"spamassassin_spamd": "off", "dns_resolvers": [f"{HOST}:9"]}
-    with running_daemon(tmp_path_factory.mktemp("daemon"), **options) as daemon:
-        yield daemon
 
 
 ADDRESS = re.compile(r"^ +(test-\S+)$", re.MULTILINE)

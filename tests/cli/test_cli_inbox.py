@@ -4,13 +4,12 @@ import json
 import re
 import shlex
 import smtplib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cli.command_line import Mailcheck, Outcome, run_command
-from tests.servers.daemon import HOST, Daemon, running_daemon
+from tests.servers.daemon import HOST, Daemon
 from tests.servers.http_stub import Searching, serving
 from tests.servers.webhook_receiver import running_receiver
 from tests.table import rows
@@ -30,14 +29,6 @@ OVERVIEW = (
     r"2\S+Z  \S{36}  dev-\S+  sample@example\.com  Confirm your address\n"
     r"code: 482913\nlink: https://\S+  <- best link\n\n[\s\S]+"
 )
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """A daemon for the tests of this module."""
-    allow = ["developer=127.0.0.0/8"]
-    with running_daemon(tmp_path_factory.mktemp("daemon"), webhooks_allow=allow) as daemon:
-        yield daemon
 
 
 @pytest.fixture

@@ -5,14 +5,14 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.command_line import Outcome, run_command
-from tests.servers.daemon import HOST, Daemon, free_ports, running_daemon
+from tests.servers.daemon import HOST, Daemon, free_ports
 from tests.table import rows
 
 pytestmark = pytest.mark.end_to_end
@@ -22,13 +22,6 @@ MAIL = (
 )
 
 Send = Callable[..., Outcome]
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """A daemon for the tests of this module."""
-    with running_daemon(tmp_path_factory.mktemp("daemon")) as daemon:
-        yield daemon
 
 
 @pytest.fixture
