@@ -1,5 +1,6 @@
 """Exit status 0 fine, 1 problem, 2 usage; results on standard output, messages on error."""
 
+import gc
 import io
 import re
 import shlex
@@ -12,7 +13,7 @@ import pytest
 
 from mailcheck.assembly.checks import load_catalogue
 from mailcheck.cli.completion_commands import list_commands
-from mailcheck.cli.main import main, make_parser
+from mailcheck.cli.main import GARBAGE_THRESHOLD, main, make_parser
 from mailcheck.cli.store_commands import read_url
 from mailcheck.config.options import BlocklistOptions
 from mailcheck.config.reading import ConfigError
@@ -190,15 +191,18 @@ def test_a_folder_that_can_not_be_made(database: Path, monkeypatch: pytest.Monke
 def test_main_ends_the_process(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The installed command runs its command line, and exits with the status."""
+    """The installed command runs its command line with little garbage collection, and exits."""
+    before = gc.get_threshold()
     with pytest.raises(SystemExit) as ended:
         main(["config", "example"])
     assert ended.value.code == 0
+    assert gc.get_threshold()[0] == GARBAGE_THRESHOLD
     assert "[inbox]" in capsys.readouterr().out
     monkeypatch.setattr(sys, "argv", ["mailcheck", "nonsense"])
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
+    gc.set_threshold(*before)
     assert "nonsense" in capsys.readouterr().err
 
 
