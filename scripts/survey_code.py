@@ -22,12 +22,17 @@ Nodes = dict[type[ast.AST], list[Any]]
 """The nodes of a file, by their type."""
 
 
-def nodes_of(text: str) -> Nodes:
-    """Parse a file, and return its nodes, those of outer levels first."""
+def nodes_below(tree: ast.AST) -> Nodes:
+    """Return a node and the nodes below it, those of outer levels first."""
     nodes: Nodes = defaultdict(list)
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(tree):
         nodes[type(node)].append(node)
     return nodes
+
+
+def nodes_of(text: str) -> Nodes:
+    """Parse a file, and return its nodes."""
+    return nodes_below(ast.parse(text))
 
 
 def constants_below_use(nodes: Nodes) -> Iterator[str]:

@@ -389,12 +389,12 @@ def read_sources(folder: str) -> Iterator[Source]:
 def house_sources() -> Iterator[list[Source]]:
     """All files of the package, parsed."""
     sources = list(read_sources("mailcheck"))
-    gc.disable()  # each collection would go through all trees
+    gc.disable()
     for source in sources:
         assert source.nodes
-    gc.enable()
+    gc.freeze()  # each collection would go through all trees
     yield sources
-    sources.clear()
+    gc.enable()
 
 
 MAX_PLACES = {

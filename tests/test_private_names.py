@@ -4,6 +4,7 @@ A private name of a library may change in any release. The modules in `MAY_USE` 
 each that they use, and the tests below fail when Twisted changes one.
 """
 
+import ast
 import configparser
 import importlib
 import inspect
@@ -11,7 +12,6 @@ import pkgutil
 import select
 import socket
 import sys
-import textwrap
 import warnings
 from collections.abc import Iterator
 from functools import cache
@@ -23,7 +23,7 @@ from twisted.internet.testing import StringTransport
 
 import mailcheck
 from mailcheck.connections.twisted_private import OpenHttpChannel
-from scripts.survey_code import nodes_of
+from scripts.survey_code import nodes_below, nodes_of
 from tests.table import rows
 from tests.test_architecture import is_private, names_of_class
 
@@ -39,25 +39,29 @@ MAY_USE = {
 
 
 @cache
-def names_of_library(kind: type) -> frozenset[str]:
-    """Return the private names of a class of a library."""
-    try:
-        return frozenset(names_of_source(kind))
-    except (OSError, TypeError):  # it is written in C
-        return frozenset(filter(is_private, vars(kind)))
-
-
-def names_of_source(kind: type) -> set[str]:
-    """Return the private names in the source of a class."""
+def names_by_class(path: str) -> dict[str, set[str]]:
+    """Return the private names of each class in a file."""
+    names: dict[str, set[str]] = {}
     with warnings.catch_warnings(action="ignore"):  # of libraries, about their strings
-        return names_of_class(nodes_of(textwrap.dedent(inspect.getsource(kind))))
+        nodes = nodes_of(Path(path).read_text("utf-8"))
+    for kind in nodes[ast.ClassDef]:
+        names.setdefault(kind.name, set()).update(names_of_class(nodes_below(kind)))
+    return names
+
+
+def names_of_kind(kind: type) -> set[str]:
+    """Return the private names of a class."""
+    try:
+        return names_by_class(inspect.getfile(kind))[kind.__name__]
+    except (KeyError, TypeError, UnicodeDecodeError):  # it is not written in Python
+        return set(filter(is_private, vars(kind)))
 
 
 def names_of_base_classes(kind: type) -> set[str]:
     """Return the private names of the base classes that come from libraries."""
     own = {kind.__module__.partition(".")[0], *sys.stdlib_module_names}
     bases = [base for base in kind.__mro__ if base.__module__.partition(".")[0] not in own]
-    return set[str]().union(*map(names_of_library, bases))
+    return set[str]().union(*map(names_of_kind, bases))
 
 
 def classes_of(module: ModuleType) -> Iterator[type]:
@@ -73,7 +77,7 @@ def test_private_names_of_base_classes_are_listed() -> None:
     for info in pkgutil.walk_packages(mailcheck.__path__, "mailcheck."):
         for kind in classes_of(importlib.import_module(info.name)):
             theirs = names_of_base_classes(kind)
-            if theirs and (used := names_of_source(kind) & theirs):
+            if theirs and (used := names_of_kind(kind) & theirs):
                 found.setdefault(info.name, set()).update(used)
     assert found == MAY_USE
 

@@ -1,6 +1,7 @@
 """Folding and signatures of text for searches."""
 
 import unicodedata
+from itertools import chain
 
 import pytest
 from hypothesis import given
@@ -65,9 +66,9 @@ def is_unchanged(character: str) -> bool:
 @pytest.mark.untraced
 def test_every_character_folds_alone() -> None:
     """Each character is folded independently of its neighbours."""
-    every = (chr(code) for code in range(1, 0x110000) if not 0xD800 <= code < 0xE000)
+    planes = chain(range(1, 0xD800), range(0xE000, 0x40000), range(0xE0000, 0xF0000))
     same, wrong = [], []
-    for character in every:
+    for character in map(chr, planes):  # the others are empty, or for private use
         if ord(character) not in INVISIBLE and is_unchanged(character):
             same.append(character)
         elif not character.isspace() and fold_text(f"a{character}b") != f"a{fold_text(character)}b":

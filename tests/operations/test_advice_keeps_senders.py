@@ -62,6 +62,12 @@ def _glued_by(mark: str) -> Defect:
     def glue(terms: list[str], end: str, chance: random.Random) -> Strings:
         words = [*terms, end]
         place = chance.randrange(1, len(words))
+        if (
+            mark == "\u200b"
+            and words[place - 1].endswith("example")
+            and words[place] in ("a", "mx")
+        ):
+            place = len(words) - 1  # it is unclear what "a:h.d.examplemx" was meant to be
         glued = [*words[: place - 1], words[place - 1] + mark + words[place], *words[place + 1 :]]
         return (" ".join(["v=spf1", *glued]),)
 

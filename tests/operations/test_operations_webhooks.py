@@ -20,8 +20,8 @@ from mailcheck.core.webhooks import (
     Attempt,
     Webhook,
 )
+from mailcheck.operations.inbox.webhooks import deliver_webhooks
 from mailcheck.operations.inbox.webhooks.deliver_webhooks import (
-    AT_ONCE,
     LEASE,
     MOST_AHEAD,
     RENEWAL,
@@ -442,18 +442,20 @@ def test_without_messages_no_lease_is_taken(told: Told) -> None:
     assert told.house.sqlite.connection.execute("SELECT * FROM lease").fetchall() == []
 
 
-def test_concurrent_deliveries_are_limited(told: Told) -> None:
+def test_concurrent_deliveries_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """The number of concurrent deliveries is limited, and the others follow in turn."""
+    monkeypatch.setattr(deliver_webhooks, "AT_ONCE", 20)
+    told = Told(config_in_memory())
     house = told.house
     told.receivers.hangs = True
-    accounts = [house.add_account(f"a{number}") for number in range(AT_ONCE // 10 + 1)]
+    accounts = [house.add_account(f"a{number}") for number in range(3)]
     for account in accounts:
         for _ in range(10):
             run(told.keep.create(account.id, URL, ANY, COMMAND_LINE))
         house.receive(house.address(account=account))
-    assert len(told.receivers.posts) == AT_ONCE
+    assert len(told.receivers.posts) == 20
     told.receivers.answer()
-    assert len(told.receivers.posts) == AT_ONCE + 1
+    assert len(told.receivers.posts) == 21
 
 
 def test_deliveries_continue_after_a_failure_of_the_store(told: Told) -> None:
