@@ -1,16 +1,12 @@
 """The whole application in memory, without its sockets, on a clock that tests advance."""
 
-import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from msgspec import structs
-from treq.testing import StubTreq
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.task import Clock
-from twisted.web.server import Site
 
 from mailcheck.assembly.checks import Resolvers
 from mailcheck.assembly.daemon import build_daemon
@@ -39,7 +35,8 @@ from tests.fakes.fake_hosts import FakeHosts
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.scripted_filter import ScriptedFilter
 from tests.fakes.scripted_receivers import ScriptedReceivers
-from tests.spec.judge import judge_response
+from tests.web.raw_http import Answer as Answer
+from tests.web.raw_http import Pending as Pending
 
 
 def result_of(deferred: Deferred[Any]) -> Any:
@@ -65,78 +62,6 @@ MEMORY = 8 * 2**30
 
 _OPEN: list["House"] = []
 """Applications that are not closed yet."""
-
-
-@dataclass
-class Answer:
-    """A complete HTTP response."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        """Return the body as JSON."""
-        return json.loads(self.body)
-
-
-@dataclass
-class Pending:
-    """A request that may not be answered yet."""
-
-    stub: Any
-    method: str
-    path: str
-    response: Deferred[Any]
-    answers: list[Any] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.response.addBoth(self.answers.append)
-
-    @property
-    def is_answered(self) -> bool:
-        """Whether a response has arrived."""
-        self.stub.flush()
-        return bool(self.answers)
-
-    @property
-    def media_type(self) -> str:
-        """The media type of the response, or an empty text if it has not begun."""
-        if not self.is_answered or hasattr(self.answers[0], "raiseException"):
-            return ""
-        kind: str = self.answers[0].headers.getRawHeaders("Content-Type", [""])[0]
-        return kind
-
-    def answer(self) -> Answer:
-        """Return the response, which must have arrived, after checking it against the contract."""
-        assert self.is_answered, f"{self.method} {self.path} has no answer yet"
-        if hasattr(self.answers[0], "raiseException"):
-            self.answers[0].raiseException()
-        response = self.answers[0]
-        body = self.stub.content(response)
-        self.stub.flush()
-        headers = {
-            name.decode().lower(): b", ".join(values).decode()
-            for name, values in response.headers.getAllRawHeaders()
-            if values
-        }
-        answer = Answer(response.code, headers, result_of(body))
-        judge_response(self.method, self.path, answer)
-        return answer
-
-    def hang_up(self) -> None:
-        """Cancel the request without waiting for the answer."""
-        self.response.cancel()
-        self.stub.flush()
-
-
-def stub_of(site: Site) -> Any:
-    """Return a client of a site in memory."""
-    stub: Any = StubTreq(site.resource)
-    # treq would put a site of its own around the resource.
-    stub._agent._serverFactory = site
-    return stub
 
 
 class House:
@@ -190,7 +115,6 @@ class House:
         self.assembly.runtime.engine.open()
         _OPEN.append(self)
         self.site = build_web(self.assembly)
-        self.stub: Any = stub_of(self.site)
         self.account = self.add_account("first")
         self.key = self.issue_key(self.account)
 
@@ -271,10 +195,7 @@ class House:
         headers = dict(options.pop("headers", {}))
         if key is not None:
             headers["X-API-Key"] = key or self.key
-        url = "http://127.0.0.1:8080" + path
-        response = self.stub.request(method, url, headers=headers, **options)
-        self.stub.flush()
-        return Pending(self.stub, method, path, response)
+        return Pending(self, method, path, headers, **options)
 
     def get(self, path: str, **options: Any) -> Answer:
         """Send a GET request and return its answer."""
@@ -283,7 +204,6 @@ class House:
     def pass_time(self, seconds: float) -> None:
         """Advance the time."""
         self.clock.advance(seconds)
-        self.stub.flush()
 
     def close(self) -> None:
         """End all waits, and close the store."""
@@ -291,7 +211,6 @@ class House:
             return
         _OPEN.remove(self)
         self.assembly.mail.feeds.close()
-        self.stub.flush()
         self.assembly.runtime.engine.close()
 
 

@@ -471,7 +471,7 @@ class Target:
         for name, value in (("id", mail), ("part", "1"), ("tag", "x")):
             path = path.replace(f"{{{name}}}", value)
         query = "?query=x%20-subject:(x+)%2By%20tag:x&kind=containing&limit=500&start=0"
-        self._open.ask(method, path + query, json=given, allow_redirects=False).hang_up()
+        self._open.ask(method, path + query, json=given).hang_up()
 
     def _connect(self, path: str) -> None:
         """Connect a program as far as one endpoint, which is called last."""

@@ -313,7 +313,6 @@ def test_every_stream_ends_with_its_right(
     other = OF_KEYS["/inbox/wait"](Credential(world, world.house.account, world.house.key))
     credential = make(world)
     streams = {kind: start(credential) for kind, start in CREDENTIALS[make].items()}
-    world.house.stub.flush()
     assert [kind for kind, one in streams.items() if one.is_over()] == []
     way.end(credential)
     if not way.actions:

@@ -141,7 +141,7 @@ def test_a_wait_that_times_out(scored: ScoredHouse) -> None:
     scored.send(test_id)
     again = scored.house.ask("GET", f"/test/{test_id}/wait?timeout=1")
     scored.house.pass_time(1)
-    assert (again.answer().status, again.answers[0].code) == (408, 408)
+    assert again.answer().status == 408
     scored.content_filter.answer()
 
 

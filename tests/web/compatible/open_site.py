@@ -9,7 +9,7 @@ from twisted.internet.testing import StringTransport
 from mailcheck.assembly.doors.compatible import OpenListeners, build_open
 from mailcheck.config.options import CompatibleOptions, MailpitOptions, ReleaseOptions
 from mailcheck.connections.policies import offer_no_tls
-from tests.house import Answer, House, config_in_memory, stub_of
+from tests.house import Answer, House, config_in_memory
 from tests.web.compatible.sites import Requests
 from tests.web.raw_http import RawHttp, read_answer
 
@@ -30,9 +30,8 @@ class OpenSite(Requests):
         )
         house = House(replace(config, compatible=CompatibleOptions(hold=hold)))
         self.listeners: OpenListeners = build_open(house.assembly, offer_no_tls)
+        super().__init__(house, self.listeners.site.resource)
         self.site = self.listeners.site
-        super().__init__(house, self.site.resource)
-        self._stub = stub_of(self.site)
 
     def send(
         self, *recipients: str, raw: bytes | None = None, sender: str = "shop@example.com"

@@ -118,7 +118,7 @@ def test_parameters_and_body_are_one_request(house: House, toy: Requests) -> Non
 def test_a_form_is_a_request_too(house: House, toy: Requests) -> None:
     """The fields of a form are the names of a request."""
     house.receive()
-    asked = toy.ask("POST", "/toy/find", data={"subject": "a b"}).answer().json["asked"]
+    asked = toy.submit("POST", "/toy/find", subject="a b").answer().json["asked"]
     assert asked["subject"] == "a b"
 
 

@@ -176,7 +176,7 @@ def test_deleting_messages(site: OpenSite) -> None:
         site.send(raw=mail(str(number)))
     ids = [one["ID"] for one in listed(site)["messages"]]
     assert site.ask("DELETE", "/api/v1/messages", json={"IDs": ids[:1]}).answer().body == b"ok"
-    site.ask("DELETE", "/api/v1/messages", data={"ids": ids[1]}).answer()
+    site.submit("DELETE", "/api/v1/messages", ids=ids[1]).answer()
     assert [one["ID"] for one in listed(site)["messages"]] == ids[2:]
     site.ask("DELETE", "/api/v1/messages").answer()
     assert listed(site)["total"] == 0
@@ -668,7 +668,7 @@ def test_views(site: OpenSite) -> None:
     assert "script" not in page.headers["content-security-policy"].replace("allow-scripts", "!")
     assert page.headers["content-security-policy"].startswith("sandbox ")
     assert (
-        site.ask("GET", f"/view/{identity}", allow_redirects=False)
+        site.ask("GET", f"/view/{identity}")
         .answer()
         .headers["location"]
         .endswith(f"/view/{identity}.html")
@@ -676,7 +676,7 @@ def test_views(site: OpenSite) -> None:
     site.send()
     assert site.get("/view/latest.txt").body.decode().strip() == TEXT
     assert site.get("/view/latest.html").status == 404
-    answer = site.ask("GET", "/view/latest", allow_redirects=False).answer()
+    answer = site.ask("GET", "/view/latest").answer()
     assert (answer.status, answer.headers["location"].endswith(".txt")) == (302, True)
 
 
@@ -715,7 +715,7 @@ def test_views_load_nothing_unasked(
 
 def test_the_root_leads_to_the_dashboard(site: OpenSite) -> None:
     """There is no other page for people."""
-    answer = site.ask("GET", "/", allow_redirects=False).answer()
+    answer = site.ask("GET", "/").answer()
     assert answer.status == 302
     place = answer.headers["location"]
     assert place.startswith("http://127.0.0.1:8080/p/")
@@ -744,7 +744,7 @@ def test_every_declared_route(site: OpenSite, route: Route[Any]) -> None:
     if path.endswith("/release"):
         body = {"To": ["c@d.example"]}
     options = {} if route.is_destructive else {"json": body}
-    asked = site.ask(route.method, path + query, allow_redirects=False, **options)
+    asked = site.ask(route.method, path + query, **options)
     answer = asked.answer()
     if path.endswith("/release"):
         assert answer.status == 403, "[release] is not set"

@@ -216,7 +216,7 @@ def test_a_web_root() -> None:
     site.send(raw=RICH)
     found = site.get("/mail/pit/api/v1/messages").json["messages"]
     page = f"/mail/pit/view/{found[0]['ID']}"
-    led = site.ask("GET", page, allow_redirects=False).answer()
+    led = site.ask("GET", page).answer()
     assert led.headers["location"] == f"{site.url}{page}.html"
     assert site.get(f"{page}.html").status == 200
     assert site.get("/mail/pit/api/v2/messages").json["total"] == 1

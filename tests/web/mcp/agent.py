@@ -3,14 +3,11 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from twisted.internet.protocol import Protocol, connectionDone
-from twisted.python.failure import Failure
 
 from mailcheck.api.shapes import schema_of
 from mailcheck.assembly.doors.agents import build_tools
@@ -24,6 +21,7 @@ from mailcheck.web.mcp.protocol_modes import (
 )
 from tests.house import House
 from tests.spec.judge import read_json
+from tests.web.raw_http import Pending
 
 STATELESS = "2026-07-28"
 HANDSHAKE = "2025-11-25"
@@ -71,75 +69,23 @@ class BrokenProtocol(AssertionError):
     """A response that violates the protocol."""
 
 
-class _Body(Protocol):
-    """Collects the parts of a body."""
-
-    def __init__(self, reply: "Reply") -> None:
-        self.reply = reply
-
-    def dataReceived(self, data: bytes) -> None:
-        self.reply.body.extend(data)
-
-    def connectionLost(self, reason: Failure = connectionDone) -> None:
-        self.reply.ended.append(reason)
-
-
-@dataclass
-class Reply:
+class Reply(Pending):
     """The response to one POST so far."""
-
-    stub: Any
-    body: bytearray = field(default_factory=bytearray)
-    responses: list[Any] = field(default_factory=list)
-    ended: list[Any] = field(default_factory=list)
-    request: Any = None
-    reading: Any = None
-
-    def send(self, request: Any) -> None:
-        """Store the Deferred of the request, and read its response when it arrives."""
-        self.request = request
-        request.addBoth(self._take)
-        self.stub.flush()
-
-    def hang_up(self) -> None:
-        """Disconnect before the response is complete."""
-        if self.reading is None:
-            self.request.cancel()
-        else:
-            self.reading.transport.loseConnection()
-        self.stub.flush()
-
-    def _take(self, response: Any) -> None:
-        self.responses.append(response)
-        if not hasattr(response, "raiseException"):
-            self.reading = _Body(self)
-            # The response class of treq returns a body only when it is complete.
-            response.original.deliverBody(self.reading)
-
-    @property
-    def is_over(self) -> bool:
-        """Return whether the response is complete."""
-        self.stub.flush()
-        return bool(self.ended)
 
     @property
     def status(self) -> int:
         """Return the HTTP status."""
-        self.stub.flush()
-        assert self.responses, "there is no answer yet"
-        if hasattr(self.responses[0], "raiseException"):
-            self.responses[0].raiseException()
-        code: int = self.responses[0].code
-        return code
+        return self.so_far.status
 
     @property
     def headers(self) -> dict[str, str]:
         """Return the headers with lower-case names."""
-        assert self.status
-        return {
-            name.decode().lower(): b", ".join(values).decode()
-            for name, values in self.responses[0].headers.getAllRawHeaders()
-        }
+        return self.so_far.headers
+
+    @property
+    def body(self) -> bytes:
+        """Return the part of the body that has arrived."""
+        return self.so_far.body if self.is_answered else b""
 
     @property
     def is_stream(self) -> bool:
@@ -152,11 +98,11 @@ class Reply:
         if self.is_stream:
             found = [
                 read_json(line.removeprefix(b"data: "))
-                for line in bytes(self.body).split(b"\r\n")
+                for line in self.body.split(b"\r\n")
                 if line.startswith(b"data: ")
             ]
         else:
-            found = [read_json(bytes(self.body))] if self.body else []
+            found = [read_json(self.body)] if self.body else []
         for message in found:
             judge_message(message)
         return found
@@ -171,7 +117,7 @@ class Reply:
     @property
     def result(self) -> Any:
         """Return the result of a successful request."""
-        assert self.status == 200, f"{self.status} {bytes(self.body)!r}"
+        assert self.status == 200, f"{self.status} {self.body!r}"
         assert "result" in self.json, self.json
         return self.json["result"]
 
@@ -224,10 +170,7 @@ class Agent:
         }
         sent = {name: value for name, value in merged.items() if value is not None}
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        reply = Reply(self.house.stub)
-        url = "http://127.0.0.1:8080" + path
-        reply.send(self.house.stub.request(method, url, headers=sent, data=data))
-        return reply
+        return Reply(self.house, method, path, sent, data=data)
 
     def request(
         self,

@@ -219,8 +219,7 @@ def test_headers_that_contradict_the_body_are_refused(
 @rows("MCP-Protocol-Version", "Mcp-Method", "Mcp-Name")
 def test_a_repeated_header_is_rejected(agent: Agent, name: str) -> None:
     """A repeated routing header is rejected, because intermediaries could use different values."""
-    twice: Any = {name: [HEADERS[name], "another"]}
-    reply = contradicting(agent, twice)
+    reply = contradicting(agent, {name: f"{HEADERS[name]}\r\n{name}: another"})
     assert reply.error["code"] == -32020
     assert "occurs 2 times" in reply.error["message"]
 

@@ -194,7 +194,7 @@ def test_comments_keep_a_quiet_connection_open(agent: Agent, house: House) -> No
     """A call that takes 15 s becomes a stream, with a comment every 15 s."""
     reply = agent.call("wait_for_message", {"timeout": 50})
     house.pass_time(14)
-    assert not reply.responses
+    assert not reply.is_answered
     house.pass_time(1)
     assert reply.is_stream
     for _ in range(2):
@@ -212,7 +212,7 @@ def test_a_client_without_events_gets_json(agent: Agent, house: House) -> None:
         {"Accept": JSON},
     )
     house.pass_time(29)
-    assert not reply.responses
+    assert not reply.is_answered
     house.pass_time(1)
     assert reply.headers["content-type"] == JSON
     assert outcome_of(agent, reply)["timedOut"] is True
