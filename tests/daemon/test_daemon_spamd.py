@@ -26,6 +26,7 @@ from mailcheck.daemon.spamd_service import IDLE_SECONDS, MAX_BACK_OFF, START_SEC
 from mailcheck.ports.probes import FilterFailed
 from tests.house import result_of
 from tests.probes.scripted_hosts import collect
+from tests.servers.clocks import accelerated
 from tests.table import rows
 
 HEAD = b"Nov 21 23:30:58.988 [15732] "
@@ -370,14 +371,15 @@ while sys.argv[1] != "ends":
 
 
 class Keeper:
-    """A real keeper of a test program."""
+    """A real keeper of a test program, whose seconds of patience pass faster."""
 
     def __init__(self, folder: Path, kind: str = "obedient", program: str = sys.executable) -> None:
         folder.mkdir()
         command = [sys.executable, "-m", KEEPER, str(folder), "", program, "-c", PROGRAM, kind]
         self.folder = folder
+        pipe, environment = subprocess.PIPE, accelerated(20)
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment
         )
 
     def first_line(self) -> list[bytes]:

@@ -5,8 +5,6 @@ import signal
 import smtplib
 import socket
 import ssl
-import subprocess
-import sys
 import time
 from pathlib import Path
 from urllib.request import urlopen
@@ -17,6 +15,7 @@ from twisted.internet.threads import deferToThread
 
 from mailcheck.core.identifiers import ADDRESS_FILE
 from mailcheck.operations.reloads import control_socket, control_sockets
+from tests.cli.command_line import run_command
 from tests.house import mail
 from tests.servers.certificates import self_signed
 from tests.servers.daemon import HOST, Daemon, free_ports
@@ -42,20 +41,10 @@ def metrics_at(port: int) -> dict[str, float]:
     return {name: float(value) for name, _, value in rows if float(value)}
 
 
-def reload_by_command(folder: Path) -> tuple[int, str]:
-    """Run ``mailcheck reload`` as a process. Return its status and its output."""
-    done = subprocess.run(
-        [sys.executable, "-c", "from mailcheck.cli.main import main; main()", "reload"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.returncode, done.stdout
-
-
 @pytest_twisted.ensureDeferred
-async def test_all_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_all_of_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Mail over SMTP wakes a wait over HTTP, metrics and reloads work, and everything ends."""
     (port,) = free_ports(1)
     certificate, key = self_signed(HOST).write_to(tmp_path)
@@ -66,6 +55,7 @@ async def test_all_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     }
     killed = control_socket(tmp_path / "house" / "var", 1)
     killed.parent.mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "house")
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(killed))
     async with in_process_daemon(tmp_path / "house", **options) as daemon:
@@ -85,12 +75,11 @@ async def test_all_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         assert (daemon.folder / "var" / ADDRESS_FILE).exists()
         (control,) = control_sockets(daemon.folder / "var")
         assert control.stat().st_mode & 0o777 == 0o600
-        os.environ["MAILCHECK_LIMITS_WAITS_PER_KEY"] = "7"
-        done = await deferToThread(reload_by_command, daemon.folder)
-        assert done == (0, "reloaded: [limits] waits_per_key\n")
-        del os.environ["MAILCHECK_LIMITS_WAITS_PER_KEY"]
+        monkeypatch.setenv("MAILCHECK_LIMITS_WAITS_PER_KEY", "7")
+        done = await deferToThread(run_command, "reload")
+        assert (done.status, done.output) == (0, "reloaded: [limits] waits_per_key\n")
     assert control_sockets(daemon.folder / "var") == []
-    assert reload_by_command(daemon.folder) == (3, "")
+    assert run_command("reload").status == 3
     assert "with your certificate" in said
     assert not (daemon.folder / "var" / ADDRESS_FILE).exists()
     for taken in (port, daemon.http_port, daemon.smtp_port):
