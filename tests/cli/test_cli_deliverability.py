@@ -71,38 +71,6 @@ class Command:
         self._status.append(run(self._arguments, self._output, self._errors))
 
 
-class Program:
-    """``mailcheck test`` in a separate process, which can be interrupted."""
-
-    def __init__(self, daemon: Daemon) -> None:
-        self._process = subprocess.Popen(
-            [str(Path(sys.executable).with_name("mailcheck")), "test"],
-            env=daemon.environment,
-            cwd=daemon.folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def address(self) -> str:
-        """Read the address and the command to try it with, and return the address."""
-        assert self._process.stderr is not None
-        told = ""
-        while "swaks" not in told:
-            line = self._process.stderr.readline()
-            assert line, told
-            told += line
-        found = ADDRESS.search(told)
-        assert found, told
-        return found[1]
-
-    def interrupt(self) -> tuple[int, str, str]:
-        """Press Ctrl-C, and return status, output and the other messages."""
-        self._process.send_signal(signal.SIGINT)
-        output, errors = self._process.communicate(timeout=DEADLINE)
-        return self._process.returncode, output, errors
-
-
 def send(daemon: Daemon, address: str, mail: str = MAIL) -> None:
     """Send a mail."""
     with smtplib.SMTP(HOST, daemon.smtp_port, "mx.sender.example") as smtp:
@@ -138,14 +106,26 @@ def test_as_json(daemon: Daemon) -> None:
 
 def test_interrupted(daemon: Daemon) -> None:
     """Ctrl-C keeps the address usable, and the message says how to continue."""
-    program = Program(daemon)
-    address = program.address()
-    status, output, errors = program.interrupt()
-    assert (status, output) == (3, "")
+    command = [str(Path(sys.executable).with_name("mailcheck")), "test"]
+    pipe, environment = subprocess.PIPE, daemon.environment
+    with subprocess.Popen(
+        command, env=environment, cwd=daemon.folder, stdout=pipe, stderr=pipe, text=True
+    ) as program:
+        assert program.stderr is not None
+        told = ""
+        while "swaks" not in told:
+            line = program.stderr.readline()
+            assert line, told
+            told += line
+        program.send_signal(signal.SIGINT)
+        output, errors = program.communicate(timeout=DEADLINE)
+    address = ADDRESS.search(told)
+    assert address, told + errors
+    assert (program.returncode, output) == (3, "")
     found = re.search(r"mailcheck (test --id \S+)$", errors, re.MULTILINE)
     assert found, errors
     assert "Traceback" not in errors
-    send(daemon, address)
+    send(daemon, address[1])
     again = Command(daemon, *found[1].split()[1:])
     assert "ann@sender.example" in again.end()[1]
 

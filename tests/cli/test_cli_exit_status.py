@@ -58,6 +58,7 @@ def test_help(arguments: list[str]) -> None:
     outcome = run_command(*arguments)
     assert (outcome.status, outcome.errors) == (0, "")
     assert outcome.output.startswith("usage: mailcheck")
+    assert ("mail of an inbox:" in outcome.output) == ("key" not in arguments)
 
 
 def test_the_version() -> None:
@@ -68,6 +69,7 @@ def test_the_version() -> None:
 
 @rows(
     (["wiat"], "'wiat' is unknown; did you mean wait?"),
+    (["help", "wiat"], "'wiat' is unknown; did you mean wait?"),
     (["account", "lst"], "'lst' is unknown; did you mean list?"),
     (["wait", "--tga", "a"], "mailcheck wait has no option --tga; did you mean --tag?"),
     (["wait", "--tga=a"], "mailcheck wait has no option --tga; did you mean --tag?"),

@@ -59,10 +59,6 @@ class World:
         assert done.returncode == 0, done.stdout + done.stderr
         return done
 
-    def generate(self) -> Any:
-        """Create a test."""
-        return self.daemon.request("POST", "/test/generate").json
-
     def when_done(self, test_id: str) -> Any:
         """Wait for a report."""
         answer = self.daemon.get(f"/test/{test_id}/wait", timeout=60)
@@ -71,7 +67,7 @@ class World:
 
     def scored(self, sender: Sender) -> Any:
         """Send a sender's mail to a new test, and return the completed test."""
-        made = self.generate()
+        made = self.daemon.request("POST", "/test/generate").json
         self.send(sender, made["email"])
         return self.when_done(made["testId"])
 

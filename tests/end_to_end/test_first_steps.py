@@ -4,10 +4,8 @@ import contextlib
 import json
 import os
 import re
-import smtplib
 import subprocess
 import sys
-from email.message import EmailMessage
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -61,24 +59,6 @@ def test_commands_find_the_daemon_of_their_folder(shared_daemon: Daemon) -> None
         f"{commands} inbox --json > /dev/null; cat var/url",
     )
     assert printed.splitlines() == [CODE, f"http://{HOST}:{shared_daemon.http_port}"]
-
-
-def test_python_program(shared_daemon: Daemon) -> None:
-    """A mail of Python's smtplib to a new address is returned by a wait for it."""
-    address = shared_daemon.get("/inbox/address", tag="python").json
-    message = EmailMessage()
-    message["From"] = "Shop <shop@example.com>"
-    message["To"] = address["address"]
-    message["Subject"] = "Welcome"
-    message.set_content(f"Your code is {CODE}.\n\nOr click {LINK}\n")
-    wait = shared_daemon.ask("GET", f"/inbox/wait?tag=python&after={address['cursor']}")
-    with smtplib.SMTP(HOST, shared_daemon.smtp_port) as client:
-        assert client.send_message(message) == {}
-    received = wait.answer()
-    assert received.status == 200
-    assert received.json["codes"] == [CODE]
-    assert received.json["bestLink"] == LINK
-    assert received.json["to"] == address["address"]
 
 
 def test_busy_port(shared_daemon: Daemon, tmp_path: Path) -> None:
