@@ -36,17 +36,17 @@ def _multipart(body: bytes, boundary: bytes = b"b") -> bytes:
     return header + b"\r\n\r\n" + body
 
 
-def test_a_million_parts_stop_at_the_cap() -> None:
+def test_many_parts_stop_at_the_cap() -> None:
     """The first thousand parts are read, the rest is reported as a problem, memory stays small."""
-    content = _derive_within(_multipart(b"--b\r\n\r\nx\r\n" * 1_000_000), 20 * MIB)
+    content = _derive_within(_multipart(b"--b\r\n\r\nx\r\n" * 200_000), 4 * MIB)
     assert content.text.count("x") == MAX_PARTS
     assert any(f"more than {MAX_PARTS} parts" in problem for problem in content.problems)
 
 
-def test_a_million_empty_attachments_stop_at_the_cap() -> None:
+def test_many_empty_attachments_stop_at_the_cap() -> None:
     """Attachments are parts too, and reading one of them is as fast."""
-    raw = _multipart(b"--b\r\nContent-Type: a/b\r\n\r\n\r\n" * 900_000)
-    content = _derive_within(raw, 20 * MIB)
+    raw = _multipart(b"--b\r\nContent-Type: a/b\r\n\r\n\r\n" * 200_000)
+    content = _derive_within(raw, 5 * MIB)
     assert len(content.attachments) == MAX_PARTS
     assert find_attachment(raw, str(MAX_PARTS)) is not None
     assert find_attachment(raw, str(MAX_PARTS + 1)) is None
@@ -110,9 +110,9 @@ def test_a_hundred_thousand_header_fields_stop_at_the_cap() -> None:
 
 
 def test_header_fields_of_many_parts_stop_at_the_cap() -> None:
-    """A thousand parts with too many fields take time in proportion to their bytes."""
-    raw = _multipart((b"--b\r\n" + b"A:\r\n" * 1_500 + b"\r\n") * MAX_PARTS)
-    assert _derive_within(raw, 60 * MIB).problems
+    """A hundred parts with too many fields take memory in proportion to their bytes."""
+    raw = _multipart((b"--b\r\n" + b"A:\r\n" * (MAX_HEADER_FIELDS + 1) + b"\r\n") * 100)
+    assert _derive_within(raw, 6 * MIB).problems
 
 
 @rows(
@@ -134,9 +134,9 @@ def test_header_fields_of_many_parts_stop_at_the_cap() -> None:
     (b"X: a\r\n", b"stray\r\n"),
 )
 def test_one_endless_header_field_is_cut(start: bytes, piece: bytes) -> None:
-    """Only the first 256 KiB of a field of megabytes are read."""
-    field = start + piece * (2 * MIB // len(piece))
-    content = _derive_within(field + b"\r\nSubject: late\r\n\r\nbody", 160 * MIB)
+    """Only the first half of a field of 512 KiB is read."""
+    field = start + piece * (2 * MAX_HEADER_BYTES // len(piece))
+    content = _derive_within(field + b"\r\nSubject: late\r\n\r\nbody", 80 * MIB)
     assert all(len(body) <= MAX_HEADER_BYTES for _, body in content.header_list)
     summarize_header(field + b"\r\n\r\n")
 
@@ -179,10 +179,9 @@ def test_hostile_names_and_subjects_take_linear_time(piece: bytes) -> None:
         raw_message = b"".join(field + value + b"\r\n" for field in fields) + b"\r\n"
         derive_content(raw_message)
         derive_structures([raw_message])
+        summarize_header(raw_message)
 
-    assert_linear(read, piece, b"")
-    for field in fields:
-        assert_linear(lambda text: summarize_header(text + b"\r\n\r\n"), piece, field)
+    assert_linear(read, piece, b"", 1_024)
 
 
 @rows(
@@ -233,7 +232,7 @@ def test_any_bytes_in_any_charset_become_text(charset: str) -> None:
     """Stateful and wide charsets decode any bytes, without lone surrogates."""
     head = f"Content-Type: text/plain; charset={charset}\r\n\r\n".encode()
     for filler in (b"\x1b$B", b"+", b"~{", b"\xff\xfe", b"\xd8\x00", b"\x00"):
-        content = derive_content(head + filler * 50_001)
+        content = derive_content(head + filler * 5_001)
         content.text.encode("utf-8")
         assert "\0" not in content.text
 

@@ -60,10 +60,10 @@ def _check_no_new_header(answer: Answer) -> None:
     assert not [name for name in answer.headers if name.startswith("x-injected")]
 
 
-def every(strategy: st.SearchStrategy[bytes], house: House) -> None:
-    """Read many mails of a strategy."""
+def every(strategy: st.SearchStrategy[bytes], house: House, most: int) -> None:
+    """Read some mails of a strategy. Each is read by all routes."""
 
-    @settings(database=None)
+    @settings(database=None, max_examples=most)
     @given(strategy)
     def check(raw: bytes) -> None:
         read_everywhere(house, raw)
@@ -159,17 +159,17 @@ def hostile_mails(draw: st.DrawFn) -> bytes:
 
 def test_any_bytes_at_all(house: House) -> None:
     """Bytes that are not a mail are stored, and every route answers with valid JSON."""
-    every(st.binary(max_size=200), house)
+    every(st.binary(max_size=200), house, 15)
 
 
 def test_mail_with_hostile_fields_and_parts(house: House) -> None:
     """Control characters, surrogates, broken charsets and names stay inside JSON strings."""
-    every(hostile_mails(), house)
+    every(hostile_mails(), house, 30)
 
 
 def test_a_large_mail_is_read_over_a_real_parser(house: House) -> None:
-    """A mail of 5 MB is returned completely, as JSON and as bytes, in one response each."""
-    raw = mail(body="\U0001f4a9 0123456789" * 350_000)
+    """A mail of a megabyte is returned completely, as JSON and as bytes, in one response each."""
+    raw = mail(body="\U0001f4a9 0123456789" * 70_000)
     house.receive(raw=raw)
     message_id = house.get("/inbox/messages").json["messages"][0]["id"]
     path = f"/api/v1/inbox/messages/{message_id}/raw"
@@ -183,4 +183,4 @@ def test_a_large_mail_is_read_over_a_real_parser(house: House) -> None:
     reader = house.ask("GET", path[7:-4])
     while not reader.is_answered:
         house.pass_time(REST)
-    assert len(json.dumps(reader.answer().json["text"])) > 4_000_000
+    assert len(json.dumps(reader.answer().json["text"])) > 800_000

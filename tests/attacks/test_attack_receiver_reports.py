@@ -66,8 +66,8 @@ def gzip_bomb(size: int) -> bytes:
 def test_bombs_are_not_unpacked() -> None:
     """A file that unpacks to more than 10 MB is rejected in each format, without unpacking it."""
     assert MAX_UNPACKED == 10 * 2**20
-    bomb = gzip_bomb(300 * 2**20)
-    assert len(bomb) < 400_000
+    bomb = gzip_bomb(100 * 2**20)
+    assert len(bomb) < 150_000
     too_large = "it is over 10 MB unpacked"
     assert refusal(bomb) == too_large
     assert refusal(gzipped(bomb)) == too_large
@@ -76,8 +76,8 @@ def test_bombs_are_not_unpacked() -> None:
     assert refusal(b"<" + b" " * MAX_UNPACKED) == too_large
     many = io.BytesIO()
     with zipfile.ZipFile(many, "w", zipfile.ZIP_DEFLATED) as archive:
-        for number in range(MAX_DOCUMENTS):
-            archive.writestr(f"{number}.xml", b" " * (MAX_UNPACKED // 4))
+        for number in range(3):
+            archive.writestr(f"{number}.xml", b" " * (MAX_UNPACKED // 2))
     assert refusal(many.getvalue()) == too_large
     # Members share the limit: each of them alone would be small enough.
     assert refusal(gzip_bomb(6 * 2**20) * 2) == too_large
