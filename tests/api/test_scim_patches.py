@@ -206,15 +206,15 @@ def test_what_is_refused(operations: list[Any], kind: Kind) -> None:
 
 def test_long_lists_are_not_searched() -> None:
     """Members of a large group are removed by their ids; other conditions are too much work."""
-    members = [{"value": f"id{number}", "display": "x"} for number in range(5_000)]
+    members = [{"value": f"id{number}", "display": "x"} for number in range(600)]
     group = {"schemas": [GROUP.schema], "displayName": "all", "members": members}
 
     def removal(condition: str) -> dict[str, str]:
         return {"op": "remove", "path": f"members[{condition}]"}
 
-    by_id = [removal(f'value eq "id{number}"') for number in range(1_000)]
+    by_id = [removal(f'value eq "id{number}"') for number in range(100)]
     left = apply(group, read_operations({"Operations": by_id}), GROUP)["members"]
-    assert left == members[1_000:]
+    assert left == members[100:]
     both = read_operations({"Operations": [removal('value eq "id0" or VALUE eq "id1"')]})
     assert apply(group, both, GROUP)["members"] == members[2:]
     for condition in ('display eq "x"', 'value eq "id1" or display eq "x"', 'value co "1"'):

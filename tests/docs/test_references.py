@@ -9,10 +9,9 @@ from tests.table import rows
 
 ROOT = Path(__file__).parent.parent.parent
 
-REFERENCE = re.compile(
-    r"(?<![\w./:<>{}$*~-])((?:[\w-]+/)+[\w.-]+\.(?:md|py|toml|sql)|[A-Z]{4,}\.md)\b"
-)
-"""A path with a folder, or a document with a name in capitals."""
+SUFFIX = re.compile(r"\.(?:md|py|toml|sql)\b")
+REFERENCE = re.compile(r"(?<![\w./:<>{}$*~-])((?:[\w-]+/)+[\w.-]+|[A-Z]{4,}\.md)\Z")
+"""What is before the end of a suffix: a path with a folder, or a document in capitals."""
 
 FILES_OF_OTHERS = {
     "AGENTS.md",
@@ -33,7 +32,10 @@ FOLDERS = ("", "mailcheck", "tests", "docs", "mailcheck/web", *SKILLS)
 
 def references(text: str) -> Iterator[str]:
     """Yield the paths of files that a text mentions."""
-    return (match[1] for match in REFERENCE.finditer(text))
+    for suffix in SUFFIX.finditer(text):
+        begin = text.rfind("\n", 0, suffix.start()) + 1
+        if found := REFERENCE.search(text, begin, suffix.end()):
+            yield found[1]
 
 
 def exists_for(reference: str, mentioned_in: Path) -> bool:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from html import unescape
-from itertools import cycle, repeat
+from itertools import product, repeat
 from typing import Any
 
 import pytest
@@ -117,7 +117,7 @@ def send_to_both(scored: ScoredHouse, mail: ReceivedMail) -> tuple[str, str]:
     return message["id"], test_id
 
 
-@rows(*zip(TELLING, repeat(PUBLIC)), *zip(TELLING, cycle((PRIVATE, LOOPBACK))))
+@rows(*zip(TELLING, repeat(PUBLIC)), *product(("signed", "of two authors"), (PRIVATE, LOOPBACK)))
 def test_all_views_show_the_same(scored: ScoredHouse, name: str, client_ip: str) -> None:
     """Message, agent, share link, test, command line and both pages show the same results."""
     house, mail = scored.house, received(raw_message=TELLING[name], client_ip=client_ip)
