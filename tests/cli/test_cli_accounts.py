@@ -200,9 +200,9 @@ def test_mails_of_a_key_can_be_made_to_fail(with_alice: Mailcheck) -> None:
         return json.loads(with_alice("key", "list", "--json").lines[0])["failsEvery"]
 
     assert listed() is None
-    assert with_alice("key", "fault", key_id, "--every", "3").status == 0
+    assert with_alice("key", "fault", key_id, "--every", "3").errors == "set\n"
     assert listed() == 3
-    assert with_alice("key", "fault", key_id, "--off").status == 0
+    assert with_alice("key", "fault", key_id, "--off").errors == "no mail is rejected\n"
     assert listed() is None
     assert with_alice("key", "fault", "none", "--every", "3").status == 1
     assert with_alice("key", "fault", key_id).status == 2
