@@ -330,7 +330,7 @@ def test_a_misspelt_tag(daemon: Daemon) -> None:
     cursor = daemon.cursor()
     with smtplib.SMTP(HOST, daemon.smtp_port) as client:
         client.sendmail("a@example.com", [daemon.address("signup")], "Subject: x\r\n\r\nx")
-    answer = daemon.get("/inbox/wait", tag="singup", timeout=1, after=cursor)
-    require(answer.body.decode(), "signup")
-    late = daemon.get("/inbox/wait", tag="signup", timeout=1)
-    require(late.body.decode(), "after")
+    misspelt = daemon.ask("GET", f"/inbox/wait?tag=singup&timeout=1&after={cursor}")
+    late = daemon.ask("GET", "/inbox/wait?tag=signup&timeout=1")
+    require(misspelt.answer().body.decode(), "signup")
+    require(late.answer().body.decode(), "after")
