@@ -17,8 +17,6 @@ from tests.operations.scored_mails import MAIL, received
 from tests.table import rows
 from tests.web.scored_house import ScoredHouse
 
-UNKNOWN = "a" * 13
-
 
 def test_an_address_is_generated(scored: ScoredHouse) -> None:
     """A test address is valid for an hour, and checkUrl is the path of its test."""
@@ -73,30 +71,6 @@ def test_tests_are_listed(scored: ScoredHouse) -> None:
 
 
 RECORDS = {"records": [{"name": "a.example", "type": "TXT", "value": "x"}]}
-
-
-def test_a_test_of_another_account_is_not_found(scored: ScoredHouse) -> None:
-    """A test of another account gets the same 404 as a test that does not exist."""
-    test_id, before = scored.scored()
-    key = scored.stranger()
-    for method, route in (
-        ("GET", ""),
-        ("GET", "/wait?timeout=1"),
-        ("GET", "/raw"),
-        ("POST", "/recheck"),
-        ("POST", "/preflight"),
-        ("POST", "/share"),
-        ("DELETE", ""),
-    ):
-        options: dict[str, Any] = {"json": RECORDS} if route == "/preflight" else {}
-        answers = [
-            scored.house.ask(method, f"/test/{wanted}{route}", key=key, **options).answer()
-            for wanted in (test_id, UNKNOWN, "NO-ID", "%C3%BC")
-        ]
-        found = {(answer.status, answer.body) for answer in answers}
-        assert found == {(404, answers[0].body)}, (method, route)
-    assert scored.house.get("/test", key=key).json["tests"] == []
-    assert scored.get(test_id) == before
 
 
 @rows("/recheck", "/raw", "/preflight")
@@ -277,12 +251,3 @@ def test_a_message_of_the_inbox_is_scored(scored: ScoredHouse) -> None:
     found = scored.house.get(made["checkUrl"]).json
     assert (found["status"], found["score"]) == ("completed", 10.0)
     assert found["email"]["subject"] == "The minutes of Monday"
-
-
-def test_a_message_of_another_account_is_not_scored(scored: ScoredHouse) -> None:
-    """A message of another account gets the same 404 as a message that does not exist."""
-    scored.deliver(scored.house.address())
-    message = scored.house.get("/inbox/messages").json["messages"][0]
-    key = scored.stranger()
-    for wanted in (message["id"], "none"):
-        assert scored.post(f"/inbox/messages/{wanted}/test", key=key).status == 404

@@ -10,7 +10,6 @@ from mailcheck.core.domains.heartbeats import HeartbeatSettings, HeartbeatState,
 from mailcheck.core.domains.watches import WatchSettings
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import SECOND, parse_instant
-from mailcheck.core.rights import make_rights
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import House, config_in_memory, run
 from tests.operations.scored_mails import PERFECT, received
@@ -245,15 +244,3 @@ def test_an_invalid_heartbeat(beating: Beating) -> None:
     for body, says in INVALID:
         assert says in beating.ask("POST", "/heartbeats", body, 400)["error"]
     assert beating.ask("GET", "/heartbeats")["heartbeats"] == []
-
-
-def test_heartbeats_of_others(beating: Beating) -> None:
-    """Another account neither sees nor changes a heartbeat; a key needs the scope."""
-    beating.create(everyMinutes=60)
-    house = beating.house
-    stranger = beating.scored.stranger()
-    for method in ("GET", "DELETE"):
-        answer = house.ask(method, "/heartbeats/backup", key=stranger).answer()
-        assert answer.status == 404
-    limited = house.issue_key(house.account, rights=make_rights(["domains"]))
-    assert house.ask("GET", "/heartbeats", key=limited).answer().status == 403

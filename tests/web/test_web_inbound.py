@@ -166,23 +166,6 @@ def test_a_wait_ends_with_the_answer(house: House) -> None:
     assert house.get("/inbound/attempts?wait=5&page=2").status == 400
 
 
-def test_accounts_are_separate(house: House) -> None:
-    """Another account finds neither the route nor its attempts."""
-    route = post(house, ROUTES, **ROUTE)
-    sent_to(house, route, text="Hi")
-    other = house.issue_key(house.add_account("other"))
-    one = f"{ROUTES}/{route.json['id']}"
-    for method, path in (
-        ("GET", one),
-        ("PATCH", one),
-        ("DELETE", one),
-        ("POST", f"{one}/messages"),
-    ):
-        data = b"{}" if method in ("PATCH", "POST") else None
-        assert house.ask(method, path, key=other, data=data).answer().status == 404
-    assert house.ask("GET", "/inbound/attempts", key=other).answer().json["total"] == 0
-
-
 def test_large_letters(house: House) -> None:
     """A mail of some megabytes is taken, and a larger body is 413."""
     route = post(house, ROUTES, **ROUTE)

@@ -93,15 +93,6 @@ def test_a_message_without_html(checked: Checked) -> None:
     assert [one["url"] for one in found["links"]] == [HELP]
 
 
-def test_another_account_has_no_checks(checked: Checked) -> None:
-    """Another account gets 404, and no request is sent."""
-    stranger = checked.house.issue_key(checked.house.add_account("stranger"))
-    assert checked.house.get(checked.path, key=stranger).status == 404
-    asked = checked.house.ask("POST", f"{checked.path}/links", key=stranger, data=b"{}")
-    assert asked.answer().status == 404
-    assert checked.hosts.looked_at == []
-
-
 def test_links_are_requested_with_head_by_default(checked: Checked) -> None:
     """By default, the best link and the unsubscribe link are not requested."""
     checked.hosts.links[HELP] = LinkAnswer(

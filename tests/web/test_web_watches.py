@@ -231,15 +231,6 @@ def test_a_watch_is_changed_and_deleted(watching: Watching) -> None:
         watching.ask(method, path, {} if method == "PATCH" else None, 404)
 
 
-def test_watches_of_others(watching: Watching) -> None:
-    """Watches of another account are not visible."""
-    one = watching.watch()
-    key = watching.house.issue_key(watching.house.add_account("second"))
-    assert watching.house.get("/watches", key=key).json["total"] == 0
-    for path in (one, f"{one}/history", f"{one}/history.csv"):
-        assert watching.house.get(path, key=key).status == 404
-
-
 def test_due_watches_are_run(watching: Watching) -> None:
     """Due watches are run at once, then in their interval, and after a restart."""
     runner = watching.house.assembly.watches.runner

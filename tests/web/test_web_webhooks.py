@@ -94,31 +94,6 @@ def test_valid_webhooks(house: House, url: str) -> None:
     assert create(house, url=url).json["url"] == url
 
 
-def test_webhooks_of_other_accounts(house: House, receivers: ScriptedReceivers) -> None:
-    """Webhooks of another account are not found, and are neither used nor changed."""
-    made = create(house).json
-    before = house.get(f"{WEBHOOKS}/{made['id']}").json
-    stranger = house.issue_key(house.add_account("stranger"))
-    for method, path in (
-        ("GET", ""),
-        ("DELETE", ""),
-        ("POST", "/secret"),
-        ("POST", "/test"),
-        ("POST", "/replay"),
-        ("POST", "/resume"),
-    ):
-        options = {"data": b'{"after": "c0"}'} if path == "/replay" else {}
-        theirs, nobodys = (
-            house.ask(method, f"{WEBHOOKS}/{one}{path}", stranger, **options).answer()
-            for one in (made["id"], "nobodys")
-        )
-        assert theirs.status == nobodys.status == 404, (method, path)
-        assert theirs.body == nobodys.body
-    assert house.get(WEBHOOKS, key=stranger).json == {"webhooks": []}
-    assert house.get(f"{WEBHOOKS}/{made['id']}").json == before
-    assert receivers.posts == []
-
-
 def test_a_receiver_is_known_by_its_account(house: House, receivers: ScriptedReceivers) -> None:
     """The operator allows private receivers by the name of the account."""
     made = create(house).json
