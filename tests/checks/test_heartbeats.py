@@ -1,6 +1,7 @@
 """When the mail of a heartbeat is due, and which problems begin and end."""
 
 from datetime import UTC, datetime
+from itertools import product
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -127,8 +128,7 @@ def test_a_skipped_time_counts_from_the_change_on() -> None:
     assert skipped.opens <= parse_instant("2026-03-29T01:00:00Z") < skipped.due
 
 
-@pytest.mark.parametrize("zone", [BERLIN, "America/St_Johns", "Pacific/Apia", "UTC"])
-@pytest.mark.parametrize("minute", [0, 90, 150, 179, 1_439])
+@rows(*product([BERLIN, "America/St_Johns", "Pacific/Apia", "UTC"], [0, 90, 150, 179, 1_439]))
 def test_each_day_of_a_year_has_one_occurrence(zone: str, minute: int) -> None:
     """Occurrences follow each other by one local day for a whole year, at their local time."""
     schedule, now = Schedule(at=minute, zone=zone), parse_instant("2026-01-01T12:00:00Z")

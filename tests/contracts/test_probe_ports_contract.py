@@ -27,6 +27,7 @@ from tests.fakes.fake_hosts import FakeHosts
 from tests.fakes.memory_zone import MemoryZone
 from tests.probes.scripted_hosts import ScriptedHosts, no_own_address
 from tests.servers.certificates import Authority
+from tests.table import rows
 
 HOST = "mx.example.com"
 NAMES = [HOST, "example.com", "nowhere.example", "127.0.0.1", "x" * 70 + ".com", ""]
@@ -108,7 +109,7 @@ def settled(probes: Probes, asked: Deferred[Any]) -> Any:
     return result
 
 
-@pytest.mark.parametrize("name", NAMES)
+@rows(*NAMES)
 def test_a_probe_names_its_host(probes: Probes, name: str) -> None:
     """Any name gets a value with that name, within the deadline."""
     probe = settled(probes, probes.probe(name))
@@ -122,7 +123,7 @@ def test_the_state_of_the_port(probes: Probes) -> None:
     assert isinstance(settled(probes, probes.outbound_port()), OutboundPort)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@rows(*NAMES)
 def test_a_registration_names_the_domain_or_a_parent(probes: Probes, name: str) -> None:
     """Any name gets a verdict; a date and an age come together."""
     verdict = settled(probes, probes.find_registration(name))
@@ -131,7 +132,7 @@ def test_a_registration_names_the_domain_or_a_parent(probes: Probes, name: str) 
     assert (verdict.age_days is None) == (verdict.registered_at is None)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@rows(*NAMES)
 def test_a_policy_has_an_outcome(probes: Probes, name: str) -> None:
     """Any name gets an outcome; only a fetched policy has a text."""
     fetch = settled(probes, probes.fetch_policy(name))
@@ -139,7 +140,7 @@ def test_a_policy_has_an_outcome(probes: Probes, name: str) -> None:
     assert fetch.text == "" or fetch.outcome is FetchOutcome.FETCHED
 
 
-@pytest.mark.parametrize("name", NAMES)
+@rows(*NAMES)
 def test_a_logo_has_an_outcome(probes: Probes, name: str) -> None:
     """Any URL gets an outcome; only a fetched file has octets."""
     for fetch_file in (probes.fetch_logo, probes.fetch_certificate):
@@ -148,8 +149,7 @@ def test_a_logo_has_an_outcome(probes: Probes, name: str) -> None:
         assert fetch.octets == b"" or fetch.outcome is FetchOutcome.FETCHED
 
 
-@pytest.mark.parametrize("method", ["HEAD", "GET"])
-@pytest.mark.parametrize("url", [f"https://{name}/a" for name in NAMES])
+@rows(*((f"https://{name}/a", method) for name in NAMES for method in ("HEAD", "GET")))
 def test_a_link_has_an_answer(probes: Probes, url: str, method: str) -> None:
     """Any link gets its own value: hops, or the problem that prevented a status."""
     answer = settled(probes, probes.probe_link(url, method))
@@ -158,7 +158,7 @@ def test_a_link_has_an_answer(probes: Probes, url: str, method: str) -> None:
     assert answer.hops or answer.problem is not None
 
 
-@pytest.mark.parametrize("url", [f"https://{name}/a" for name in NAMES])
+@rows(*(f"https://{name}/a" for name in NAMES))
 def test_an_unsubscribe_request_has_an_answer(probes: Probes, url: str) -> None:
     """Any request to unsubscribe ends with a status, or with the problem that prevented one."""
     answer = settled(probes, probes.press_unsubscribe(url))

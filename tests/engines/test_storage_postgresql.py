@@ -201,22 +201,21 @@ def test_text_with_nul(engine: PostgresqlEngine) -> None:
     assert row == ("a\ufffdb", *texts[1:])
 
 
-@pytest.mark.parametrize("size", [0, 3, COPY_PIECE])
-@pytest.mark.parametrize("count", [1, 2, 40])
+@rows((1, 0), (1, COPY_PIECE), (2, 3), (40, 0), (40, 3), (40, COPY_PIECE))
 def test_inserting_rows(postgresql_url: str, count: int, size: int) -> None:
     """Any number and size of rows is stored: unusual text, bytes, NULL."""
     text = "\t\n\\N é🎉 \\. 'it''s' \"{a,b}\" %s ? $1"
     writer = PostgresqlWriter(postgresql_url)
     transaction = writer.begin()
     transaction.execute("CREATE TEMPORARY TABLE r (a TEXT, b BYTEA, c BIGINT, d BIGINT, e BYTEA)")
-    rows = [
+    given = [
         (f"{text}{n}\0", bytes([0, n, 255, 92, 39]), -(2**62) + n, None, bytes(size) or None)
         for n in range(count)
     ]
-    transaction.insert("r (a, b, c, d, e)", rows)
+    transaction.insert("r (a, b, c, d, e)", given)
     transaction.insert("r (a, b, c)", [("", b"", 0)])
     stored = transaction.rows("SELECT a, b, c, d, e FROM r ORDER BY c")
-    assert stored == [(a.replace("\0", "\ufffd"), *rest) for a, *rest in rows] + [
+    assert stored == [(a.replace("\0", "\ufffd"), *rest) for a, *rest in given] + [
         ("", b"", 0, None, None)
     ]
     writer.rollback()

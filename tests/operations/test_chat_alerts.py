@@ -4,6 +4,7 @@ import json
 import re
 from email import message_from_bytes
 from email.policy import SMTP
+from itertools import product
 from typing import Any
 
 import pytest
@@ -99,8 +100,7 @@ def test_a_message_for_ntfy() -> None:
     assert (found["topic"], found["message"], found["priority"]) == ("topic", HOSTILE, 4)
 
 
-@pytest.mark.parametrize("form", CHAT_FORMATS)
-@pytest.mark.parametrize("line", ["* " + "é" * 148, "* " + "_&" * 74, "x" * 50_000])
+@rows(*product(CHAT_FORMATS, ["* " + "é" * 148, "* " + "_&" * 74, "x" * 50_000]))
 def test_long_alerts_are_cut(form: str, line: str) -> None:
     """A hundred lines fit into the limits of each service. The last one says what is missing."""
     found = write(form, *[line] * 100, title="t" * 500)
