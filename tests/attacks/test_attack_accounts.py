@@ -114,7 +114,7 @@ def test_names_that_look_alike_are_refused(house: House, name: str, lookalike: s
 def test_other_names_are_taken(house: House, name: str) -> None:
     """A name that cannot be confused with another one is free, in any alphabet."""
     Browser(house).sign_up("ann")
-    assert Browser(house, "192.0.2.11").sign_up(name).status == 200
+    assert Browser(house, "192.0.2.11").sign_up_by_form(name).status == 200
 
 
 NAMED = {

@@ -9,9 +9,11 @@ from urllib.parse import urlencode, urlsplit
 from msgspec import Struct
 
 from mailcheck.api.urls import API_PATH
+from mailcheck.core.accounts import Account
 from mailcheck.web.dashboard.addresses import MINE, address_in, first_segment
+from mailcheck.web.dashboard.cookies import DEVICE, SESSION, write_cookie
 from mailcheck.web.dashboard.rendering import PAGE_POLICY
-from tests.house import Answer, House
+from tests.house import Answer, House, run
 from tests.web.event_stream import EventStream
 from tests.web.raw_http import RawHttp, read_answer, request
 
@@ -94,7 +96,9 @@ class Browser:
         return self.send("GET", path, b"", *fields)
 
     def submit(self, path: str, *fields: str, **form: str) -> Answer:
-        """POST a form with the token of the last page."""
+        """POST a form with the token of the last page. A browser without one opens the overview."""
+        if not self.page.source:
+            self.open("/")
         token = {"form-token": self.page.form_token} if self.page.form_token else {}
         return self.post(path, *fields, **{**token, **form})
 
@@ -165,8 +169,18 @@ class Browser:
         pairs = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
         return [f"Cookie: {pairs}"] if pairs else []
 
-    def sign_up(self, name: str = "ann", password: str = "correct horse") -> Answer:
-        """Create an account and return the overview."""
+    def sign_up(self, name: str = "ann", password: str = "correct horse") -> Account:
+        """Create an account, as the form does, without opening a page, and return it."""
+        parts = self.house.assembly
+        new = run(parts.accounts.register.register(name, password, "", self.peer)).signed_in
+        is_secure = parts.runtime.urls.public_url.startswith("https://")
+        for cookie, secret in ((SESSION, new.secret), (DEVICE, new.device)):
+            self._keep_cookie(write_cookie(cookie, secret, is_secure=is_secure))
+        account: Account = new.account
+        return account
+
+    def sign_up_by_form(self, name: str = "ann", password: str = "correct horse") -> Answer:
+        """Create an account by the form, and return the overview."""
         self.open("/sign-up")
         return self.follow(self.submit("/sign-up", name=name, password=password))
 

@@ -10,10 +10,8 @@ from tests.web.raw_http import RawHttp, read_answer, request
 
 
 def sign_up(browser: Browser, name: str = "ann") -> Account:
-    """Create an account by the form and return it."""
-    browser.sign_up(name)
-    accounts: list[Account] = run(browser.house.assembly.accounts.keep.accounts())
-    return next(account for account in accounts if account.name == name)
+    """Create an account and return it."""
+    return browser.sign_up(name)
 
 
 def receive(house: House, account: Account, raw: bytes | None = None, tag: str = "") -> str:

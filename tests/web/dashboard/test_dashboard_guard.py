@@ -138,7 +138,7 @@ def test_own_forms_are_accepted(ann: Browser, field: str) -> None:
 
 def test_a_script_sends_the_token_in_a_header(browser: Browser) -> None:
     """The token in the page is accepted in the header X-Form-Token too."""
-    browser.sign_up()
+    browser.sign_up_by_form()
     token = browser.find(r'<meta name="form-token" content="([^"]+)">')
     assert browser.post("/keys", f"X-Form-Token: {token}", name="x").status == 200
 
@@ -284,7 +284,7 @@ def test_cookies_under_https(web: dict[str, object], fields: tuple[str, ...]) ->
     """Behind HTTPS cookies are Secure and bound to the host, and cookies of HTTP are ignored."""
     house = secure_house(**web)
     browser = Browser(house, "10.0.0.1", *fields)
-    browser.sign_up()
+    browser.sign_up_by_form()
     names = ("session", "visitor", "device")
     assert set(browser.cookies) == {f"__Host-mailcheck-{name}" for name in names}
     assert browser.is_signed_in

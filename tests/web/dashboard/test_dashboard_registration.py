@@ -106,22 +106,22 @@ def test_accounts_of_one_address() -> None:
     """An address can create a limited number of accounts a day; others are not affected."""
     house = build(per_address=2)
     for number in range(2):
-        assert Browser(house).sign_up(f"ann{number}").status == 200
+        assert Browser(house).sign_up_by_form(f"ann{number}").status == 200
     browser = Browser(house)
     browser.open("/sign-up")
     answer = browser.submit("/sign-up", name="ann2", password="correct horse")
     assert answer.status == 429
     assert int(answer.headers["retry-after"]) >= 1
     assert "too many accounts" in browser.page.text.lower()
-    assert Browser(house, "192.0.2.77").sign_up("bob").status == 200
+    assert Browser(house, "192.0.2.77").sign_up_by_form("bob").status == 200
     house.pass_time(DAY / SECOND)
-    assert Browser(house).sign_up("ann2").status == 200
+    assert Browser(house).sign_up_by_form("ann2").status == 200
 
 
 def test_nobody_signs_up_as_the_operator() -> None:
     """The first account that signs up on a new service is not the operator."""
     house = EmptyHouse(config_in_memory(accounts=CHEAP))
-    Browser(house).sign_up("ann")
+    Browser(house).sign_up_by_form("ann")
     (account,) = run(house.assembly.accounts.keep.accounts())
     assert (account.name, account.is_operator) == ("ann", False)
 
@@ -133,7 +133,7 @@ def test_nobody_signs_up_before_the_account_of_the_daemon() -> None:
     assert browser.open("/sign-up").status == 403
     assert "service is starting" in browser.page.text
     run(house.assembly.accounts.keep.add("developer"))
-    assert browser.sign_up("ann").status == 200
+    assert browser.sign_up_by_form("ann").status == 200
 
 
 def test_rejected_registrations_do_not_count() -> None:
@@ -167,16 +167,16 @@ def test_addresses_behind_a_proxy() -> None:
 def test_an_ipv6_network_is_one_client() -> None:
     """All addresses of a /64 count as one client."""
     house = build(per_address=1)
-    assert Browser(house, "2001:db8:1::1").sign_up("ann").status == 200
+    assert Browser(house, "2001:db8:1::1").sign_up_by_form("ann").status == 200
     browser = Browser(house, "2001:db8:1::2")
     browser.open("/sign-up")
     assert browser.submit("/sign-up", name="bob", password="correct horse").status == 429
-    assert Browser(house, "2001:db8:2::1").sign_up("bob").status == 200
+    assert Browser(house, "2001:db8:2::1").sign_up_by_form("bob").status == 200
 
 
 def test_attempts_of_one_address(house: House) -> None:
     """An address that tries many names is blocked until the next minute."""
-    Browser(house, "192.0.2.1").sign_up("ann")
+    Browser(house, "192.0.2.1").sign_up_by_form("ann")
     browser = Browser(house)
     for number in range(PER_ADDRESS.per_minute):
         assert browser.sign_in(f"name{number}", "wrong horse!").status == 403
@@ -194,7 +194,7 @@ def test_attempts_for_one_name(house: House) -> None:
 
     Spaces and capital letters do not change the name, and unknown names are blocked too.
     """
-    Browser(house, "192.0.2.1").sign_up("ann")
+    Browser(house, "192.0.2.1").sign_up_by_form("ann")
     for name in ("ann", "nobody"):
         spellings = [name, f" {name}", name.upper(), f"{name} "]
         for number in range(PER_NAME.per_minute):
@@ -208,10 +208,10 @@ def test_attempts_for_one_name(house: House) -> None:
 def test_guessing_does_not_lock_out_known_browsers(house: House) -> None:
     """A browser that has signed in before can sign in while others guess the password."""
     owner = Browser(house, "192.0.2.1")
-    owner.sign_up("ann")
+    owner.sign_up_by_form("ann")
     owner.submit("/sign-out")
     other = Browser(house, "192.0.2.9")
-    other.sign_up("bob")
+    other.sign_up_by_form("bob")
     for number in range(PER_NAME.per_minute + PER_ADDRESS.per_minute):
         peer = "192.0.2.1" if number % 2 else f"198.51.100.{number}"
         Browser(house, peer).sign_in("ann", "wrong horse!")
@@ -225,7 +225,7 @@ def test_guessing_does_not_lock_out_known_browsers(house: House) -> None:
 def test_a_known_browser_is_limited_too(house: House) -> None:
     """A stolen device cookie is limited too, and a new password revokes it."""
     owner = Browser(house, "192.0.2.1")
-    owner.sign_up("ann")
+    owner.sign_up_by_form("ann")
     thief = Browser(house, "198.51.100.1")
     thief.cookies["mailcheck-device"] = stolen = owner.cookies["mailcheck-device"]
     for _ in range(PER_DEVICE.per_minute):
@@ -256,7 +256,7 @@ def test_an_unknown_name_takes_as_long() -> None:
     worker = FaultyWorker()
     direct = DirectWorker()
     house = House(config_in_memory(accounts=CHEAP), Workers(direct, direct, direct, worker))
-    Browser(house, "192.0.2.1").sign_up("ann")
+    Browser(house, "192.0.2.1").sign_up_by_form("ann")
     costs = []
     for name in ("ann", "nobody", "first", ""):
         before = worker.calls

@@ -19,7 +19,7 @@ def session(browser: Browser) -> str:
 
 def test_signing_up(browser: Browser) -> None:
     """A new account is signed in at once and has its own inbox."""
-    overview = browser.sign_up("ann")
+    overview = browser.sign_up_by_form("ann")
     assert overview.status == 200
     assert "Welcome! Your account and your inbox are ready." in browser.page.text
     account = run(browser.house.assembly.accounts.keep.find("ann"))
@@ -100,7 +100,7 @@ def test_invalid_names_and_passwords(
 def test_a_session_is_always_new(house: House, ann: Browser) -> None:
     """A session planted by an attacker is not used after signing in."""
     attacker = Browser(house, "192.0.2.66")
-    attacker.sign_up("mallory", "evil enough horse")
+    attacker.sign_up_by_form("mallory", "evil enough horse")
     planted = session(attacker)
     victim = Browser(house, "192.0.2.11")
     victim.cookies["mailcheck-session"] = planted

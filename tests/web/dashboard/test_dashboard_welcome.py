@@ -83,6 +83,6 @@ def test_the_operator_turns_the_checks_off() -> None:
 def test_a_person_checks_on_the_own_page() -> None:
     """Someone who has signed in meanwhile is led to the page of domains."""
     browser = visit(zone_with({}))
-    browser.sign_up()
+    browser.sign_up_by_form()
     answer = browser.submit("/check", domain="good.example")
     assert answer.headers["location"].endswith("/domains?check=good.example")
