@@ -59,17 +59,16 @@ PATH_VALUES = [value for value in VALUES if value not in ("", ".", "..")]
 
 BODIES = (
     *(b'{"a":"caf\xe9"}', b"[" * 100_000, b"9" * 5_000, b"null", b"", b"\xff", b'{"\xe9":1}'),
+    *(b'{"a":"\xed\xa0\x80"}', b"\xff\xfe{\x00}\x00", b"[]", b"{}", b"0", b'""', b"true"),
     *(
-        b'{"a":"\xed\xa0\x80"}',
-        b"\xff\xfe{\x00}\x00",
-        b"[]",
-        b"{}",
-        b"0",
-        b'""',
-        b"true",
         b"[null]",
+        b"[[]]",
+        b"[{}]",
+        b"nan",
+        b"1e999",
+        b'{"a":' * 50_000,
+        b"[" * 30_000 + b"]" * 30_000,
     ),
-    *(b"[[]]", b"[{}]", b"nan", b"1e999", b'{"a":' * 50_000, b"[" * 30_000 + b"]" * 30_000),
     *(b"{" * 9, b'"\\ud800"', b'{"a":' + b"9" * 5_000 + b"}", b"\x00" * 100, b"a=%ff&b=%00"),
     *(b"&" * 3_000, b"=" * 3_000, b"--b\r\n" * 500, b"%" * 3_000, b"\xef\xbb\xbf{}"),
     b'{"a":1}{"a":1}',
@@ -189,15 +188,10 @@ class ExtremeTarget(Target):
         if kind == "open":
             method, path = name.split(" ")
             query = dict.fromkeys(("query", "kind", "limit", "start", "tz", "id", "remote"), "1")
-            return Sampled(
-                method,
-                path,
-                self._read_by(name, query),
-                self._read_by(name, {"query": "x"}),
-                self._read_by(name, self._open_body()),
-                headers={"Content-Type": "application/json"},
-                is_open=True,
-            )
+            sent = self._read_by(name, self._open_body())
+            query, needed = (self._read_by(name, one) for one in (query, {"query": "x"}))
+            headers = {"Content-Type": "application/json"}
+            return Sampled(method, path, query, needed, sent, False, headers, is_open=True)
         if kind not in ("GET", "POST", "PUT", "PATCH", "DELETE"):
             return None
         if name.startswith("/api/v1"):
@@ -210,13 +204,7 @@ class ExtremeTarget(Target):
         if name.startswith("/scim/"):
             return self._scim(kind, name)
         if name in ("/mcp", "/mcp/"):
-            call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x"}}
-            headers = {
-                "Content-Type": "application/json",
-                "Accept": "application/json, text/event-stream",
-                "Authorization": f"Bearer {self.house.key}",
-            }
-            return Sampled(kind, name, {}, {}, call, headers=headers)
+            return self._tool_call({"name": "x"}, kind, name)
         if name == "/register":
             body = {"client_name": "x", "redirect_uris": ["https://a.example/cb"]}
             headers = {"Content-Type": "application/json"}
@@ -269,20 +257,11 @@ class ExtremeTarget(Target):
         given |= {"matches": [{"field": "SUBJECT", "should": "MATCH", "value": "x"}]}
         query = {"server": "abcd1234", "inboxId": "abcd1234", "itemsPerPage": "5", "page": "0"}
         query |= {"timeout": "0", "receivedAfter": "2026-01-01T00:00:00Z", "dir": "x", "size": "1"}
-        query |= {
-            "index": "0",
-            "count": "1",
-            "since": "x",
-            "before": "x",
-            "sort": "ASC",
-            "delay": "0",
-        }
+        query |= {"index": "0", "count": "1", "since": "x", "before": "x"}
+        query |= {"sort": "ASC", "delay": "0"}
         client = mailslurp.Client if name.startswith("/mailslurp") else mailosaur.Client
         headers = {**client(self.house).headers, "Content-Type": "application/json"}
-        query, given = (
-            self._read_by(f"{method} {name}", query),
-            self._read_by(f"{method} {name}", given),
-        )
+        query, given = (self._read_by(f"{method} {name}", one) for one in (query, given))
         needed = {name: one for name, one in query.items() if name in ("server", "inboxId")}
         return Sampled(method, name, query, needed, given, headers=headers)
 
@@ -326,12 +305,8 @@ class ExtremeTarget(Target):
         person = {"Email": "a@b.example", "Name": "x"}
         given: dict[str, Any] = {"IDs": [self._names["delivery_id"]], "Tags": ["x"], "Name": "x"}
         given |= {"From": person, "To": [person], "Subject": "x", "Text": "x", "HTML": "<p>x</p>"}
-        given |= {
-            "Headers": {"X-A": "x"},
-            "ReplyTo": [person],
-            "Cc": [person],
-            "Bcc": ["a@b.example"],
-        }
+        given |= {"Headers": {"X-A": "x"}, "ReplyTo": [person], "Cc": [person]}
+        given |= {"Bcc": ["a@b.example"]}
         given |= {"Attachments": [{"Filename": "x", "Content": "eA==", "ContentID": "x"}]}
         given |= {"Read": True, "Search": "x", "Sender": {"ErrorCode": 451, "Probability": 0}}
         return given
@@ -351,17 +326,20 @@ class ExtremeTarget(Target):
     def _arguments_of(self, tool: str) -> Iterator[Place]:
         """Yield each argument of a tool."""
         schema = self.tools[tool]["inputSchema"]
+        for argument in schema.get("properties", {}):
+            given = {**self._arguments(schema), argument: MARK}
+            usual = self._tool_call({"name": tool, "arguments": given})
+            put = partial(_put_in_json, usual, json.dumps(usual.body))
+            yield Place(f"argument {argument}", JSON_VALUES, put)
+
+    def _tool_call(self, parameters: Any, method: str = "POST", path: str = "/mcp") -> Sampled:
         headers = {
             "Content-Type": "application/json",
             "Accept": "application/json, text/event-stream",
             "Authorization": f"Bearer {self.house.key}",
         }
-        usual = Sampled("POST", "/mcp", {}, headers=headers)
-        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
-        for argument in schema.get("properties", {}):
-            given = {**self._arguments(schema), argument: MARK}
-            text = json.dumps({**call, "params": {"name": tool, "arguments": given}})
-            yield Place(f"argument {argument}", JSON_VALUES, partial(_put_in_json, usual, text))
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": parameters}
+        return Sampled(method, path, {}, {}, call, headers=headers)
 
 
 _quote = cache(quote_plus)

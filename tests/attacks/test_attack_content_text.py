@@ -25,42 +25,15 @@ pytestmark = [pytest.mark.attack, pytest.mark.untraced]
 
 NUMBERS = ["1 ", "1\n", "\t1", "12 ", "1234 ", "123456\n", "123 456 ", "1-", "12-34-", "A1B2-C3D4 "]
 WORDS = [
-    "code 1234 ",
-    "code\t1234\n",
-    "Acode ",
-    "codecode",
-    "order code is ",
-    "your code is K7-9F-2Q ",
-    "login code for ",
-    "Use x1 as your otp ",
-    " code of de ",
-    "is ",
+    *("code 1234 ", "code\t1234\n", "Acode ", "codecode", "order code is ", " code of de ", "is "),
+    *("your code is K7-9F-2Q ", "login code for ", "Use x1 as your otp "),
 ]
 SIGNS = [
-    "#1",
-    "+1 ",
-    "(1)",
-    "$1234 ",
-    "•••• 1234 ",
-    "G-123456 ",
-    "1.",
-    "1,",
-    "-> ",
-    "...",
-    "&",
-    "&#4",
+    *("#1", "+1 ", "(1)", "$1234 ", "•••• 1234 ", "G-123456 ", "1.", "1,", "-> ", "...", "&", "&#4")
 ]
 URLS = [
-    "https://",
-    "https://x/(",
-    "https://x/)",
-    "](",
-    "<https://x\n",
-    "www.",
-    "a.b/",
-    "a@",
-    "@",
-    "x@y ",
+    *("https://", "https://x/(", "https://x/)", "](", "<https://x\n", "www.", "a.b/"),
+    *("a@", "@", "x@y "),
 ]
 MORE_SCRIPTS = [
     *("رمز التحقق 1234 ", "קוד 1234 ", "รหัส1234 ", "कोड 1234 है। ", "mã: 1234\n", "ו", "ु", "٤٨٢٩ "),

@@ -1,6 +1,7 @@
 """Web pages of other origins: what they may read, and that no cookie or listener helps them."""
 
 import json
+from itertools import product
 
 import pytest
 
@@ -129,8 +130,12 @@ def test_pages_of_people_are_not_shared(ann: Browser, path: str) -> None:
     assert preflight(ann.house, path).status in (401, 404, 405)
 
 
-@pytest.mark.parametrize("host", [LOOPBACK, "evil.example", "evil.example:8080", "mail.example:81"])
-@pytest.mark.parametrize("path", [path for path, _ in FOR_PAGES])
+@rows(
+    *product(
+        [path for path, _ in FOR_PAGES],
+        [LOOPBACK, "evil.example", "evil.example:8080", "mail.example:81"],
+    )
+)
 def test_another_host_is_not_for_pages(house: House, token: str, path: str, host: str) -> None:
     """By DNS rebinding, or by its loopback address, a page reads nothing of a daemon."""
     assert cors_of(preflight(house, path, host)) == {}

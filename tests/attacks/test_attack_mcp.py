@@ -4,6 +4,7 @@ import json
 import random
 import re
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import pytest
@@ -74,12 +75,12 @@ NO_MESSAGES: list[tuple[bytes, int]] = [
 ]
 
 
-@pytest.mark.parametrize(("body", "code"), NO_MESSAGES)
-@pytest.mark.parametrize("version", [None, HANDSHAKE, STATELESS])
+@rows(*product((None, HANDSHAKE, STATELESS), NO_MESSAGES))
 def test_what_is_no_message_is_refused_in_the_protocols_words(
-    agent: Agent, body: bytes, code: int, version: str | None
+    agent: Agent, version: str | None, message: tuple[bytes, int]
 ) -> None:
     """Broken JSON, batches and malformed messages are 400 with JSON-RPC's own code."""
+    body, code = message
     reply = agent.post(body, {"MCP-Protocol-Version": version})
     assert reply.status == 400
     assert reply.error["code"] == code
