@@ -37,6 +37,12 @@ def house_with(options: ReleaseOptions = OPTIONS, **sections: Any) -> House:
     )
 
 
+@pytest.fixture
+def ready() -> House:
+    """An application that releases mail."""
+    return house_with()
+
+
 def received(house: House, raw: bytes | None = None) -> str:
     """Receive a mail and return the id of its message."""
     return receive(house, house.account, raw)
@@ -99,15 +105,14 @@ def test_the_mail_leaves_as_it_was_received() -> None:
     "@team.example",
     "",
 )
-def test_only_allowed_addresses_are_sent_to(address: str) -> None:
+def test_only_allowed_addresses_are_sent_to(ready: House, address: str) -> None:
     """No other address is reached, however it is written, and no command or field is injected."""
-    house = house_with()
-    message_id = received(house)
+    message_id = received(ready)
     for to in ((address,), (OPS, address)):
-        answer = ask(house, message_id, *to)
+        answer = ask(ready, message_id, *to)
         assert answer.status == 400, address
         assert answer.json["error"].startswith("to")
-    assert house.hosts.released == []
+    assert ready.hosts.released == []
 
 
 def test_each_account_has_its_own_recipients() -> None:

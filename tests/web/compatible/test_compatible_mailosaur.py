@@ -171,7 +171,7 @@ class TestWaits:
     def test_waits_of_any_length(self, house: House, metered: Client) -> None:
         """Four waits at once are beyond the limit of a minute in no time, and find their mail."""
         names = [f"name{number}" for number in range(4)]
-        for _ in range(20):
+        for _ in range(16):
             asked = [metered.search(sentTo=address(house, name)) for name in names]
             metered.pass_time(0.8)
             assert [one.answer().json for one in asked] == [{"items": []}] * 4
