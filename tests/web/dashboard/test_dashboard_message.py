@@ -277,14 +277,14 @@ def test_the_exact_bytes_are_a_download(browser: Browser) -> None:
 
 def test_long_mail_is_cut_on_the_page(browser: Browser, account: Account) -> None:
     """Very long text, HTML or source is cut, and the page says so."""
-    text = receive(browser.house, account, mail(body="word " * 200_000))
+    text = receive(browser.house, account, mail(body="word " * 120_000))
     for view in ("text", "source"):
         answer = browser.open(f"/inbox/messages/{text}?view={view}")
         assert "Only the beginning is shown" in browser.page.text
         assert len(answer.body) < 700_000
-    html = receive(browser.house, account, html_mail("<p>word</p>" * 60_000))
+    html = receive(browser.house, account, html_mail("<p>word</p>" * 30_000))
     shown = browser.read(f"/inbox/messages/{html}")
-    assert "Only the first 33 % of this HTML is shown" in shown
+    assert "Only the first 66 % of this HTML is shown" in shown
 
 
 def test_share_links_are_renewed(browser: Browser) -> None:
