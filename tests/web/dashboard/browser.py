@@ -36,34 +36,11 @@ NEW_KEY = r'id="new-key">(mck_[a-z2-7]{32})<'
 
 VOID = frozenset({"meta", "link", "input", "img", "br", "hr", "source", "wbr"})
 
-
-SEGMENTS = frozenset(
-    [
-        *(
-            "",
-            "api",
-            "blocklists",
-            "connect",
-            "digest",
-            "domain",
-            "domains",
-            "inbound",
-            "inbox",
-            "keys",
-        ),
-        *(
-            "heartbeats",
-            "live",
-            "places",
-            "project",
-            "reports",
-            "tests",
-            "traffic",
-            "watches",
-            "webhooks",
-        ),
-    ]
+_NAMES = (
+    "api blocklists connect digest domain domains inbound inbox keys heartbeats "
+    "live places project reports tests traffic watches webhooks"
 )
+SEGMENTS = frozenset(_NAMES.split(" ")) | {""}
 """The first segments of the paths in a project."""
 
 OPEN_TOO = frozenset(("", "api"))

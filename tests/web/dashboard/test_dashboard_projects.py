@@ -20,26 +20,17 @@ from tests.house import House, mail, run
 from tests.table import rows
 from tests.web.dashboard.browser import NEW_KEY, SEGMENTS, Browser
 
+KINDS = "account alert key other passkey report route session test watch webhook"
 PATHS = {
-    "account_id": "aaaaaaaaaaaaa",
-    "alert_id": "aaaaaaaaaaaaa",
+    **{f"{kind}_id": "a" * 13 for kind in KINDS.split(" ")},
     "attachment_id": "1",
     "domain": "good.example",
     "group": "inbox",
-    "key_id": "aaaaaaaaaaaaa",
     "mail_id": "01a1fc41-0219-76dd-ac7e-95beebac7c41",
     "message_id": "01a1fc41-0219-76dd-ac7e-95beebac7c40",
     "operation_id": "wait",
-    "other_id": "aaaaaaaaaaaaa",
     "heartbeat_name": "backup",
-    "passkey_id": "aaaaaaaaaaaaa",
-    "report_id": "aaaaaaaaaaaaa",
-    "route_id": "aaaaaaaaaaaaa",
-    "session_id": "aaaaaaaaaaaaa",
-    "test_id": "aaaaaaaaaaaaa",
     "token": "aaaaaaaaaaaaa",
-    "watch_id": "aaaaaaaaaaaaa",
-    "webhook_id": "aaaaaaaaaaaaa",
 }
 
 
