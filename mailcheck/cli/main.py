@@ -149,12 +149,9 @@ def make_parser(arguments: Sequence[str]) -> Parser:
     for name in ("--url", "--key-file"):
         parser.add_argument(name, action=_Misplaced, help=argparse.SUPPRESS)
     for name, command_row in COMMANDS.items():
-        is_named = not {name, *command_row.aliases}.isdisjoint(arguments)
-        command = parser.add_command(
-            name, command_row.text, aliases=command_row.aliases, is_named=is_named
-        )
-        if is_named:
-            command.examples = command_row.examples
+        command = parser.add_command(name, command_row.text, aliases=command_row.aliases)
+        command.examples = command_row.examples
+        if not {name, *command_row.aliases}.isdisjoint(arguments):
             resolve_name(f"mailcheck.cli.{command_row.complete}")(command)
     return parser
 

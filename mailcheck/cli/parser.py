@@ -31,26 +31,17 @@ class Parser(argparse.ArgumentParser):
         self._group: Any = None
 
     def add_command(
-        self,
-        name: str,
-        text: str,
-        command: object = None,
-        aliases: Sequence[str] = (),
-        *,
-        is_named: bool = True,
+        self, name: str, text: str, command: object = None, aliases: Sequence[str] = ()
     ) -> "Parser":
         """Add a command to the group that this parser is, and return its parser.
 
         :param command: runs it (`mailcheck.cli.commands.Command`).
-        :param is_named: whether the command line has its name. The others are only listed, with one
-            parser for all of them: 45 parsers take 3 ms.
         """
         if self._group is None:
-            of_command: Any = _parser_of_command
             self._group = self.add_subparsers(
-                title="commands", required=True, metavar="COMMAND", parser_class=of_command
+                title="commands", required=True, metavar="COMMAND", parser_class=Parser
             )
-        parser: Parser = self._group.add_parser(name, help=text, aliases=aliases, is_named=is_named)
+        parser: Parser = self._group.add_parser(name, help=text, aliases=aliases)
         parser.set_defaults(command=command)
         return parser
 
@@ -86,13 +77,6 @@ class Parser(argparse.ArgumentParser):
         hint = f"did you mean {similar}?" if similar else f"see {self.prog} --help"
         kind = "option" if unknown.startswith("-") else "argument"
         self.error(f"{self.prog} has no {kind} {name}; {hint}")
-
-
-def _parser_of_command(*, is_named: bool, **settings: object) -> Parser:
-    return Parser(**settings) if is_named else _LISTED
-
-
-_LISTED = Parser(add_help=False)
 
 
 def _suggest_choice(message: str) -> str:
