@@ -18,7 +18,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from http.client import HTTPConnection, HTTPException
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -322,18 +324,25 @@ def running_daemon(folder: Path, **options: Any) -> Iterator[Daemon]:
 
 
 def free_ports(count: int) -> Sequence[int]:
-    """Return free ports."""
+    """Return free ports that this process has not got before."""
     found: list[int] = []
-    # Processes that run tests side by side take different ones, since nothing holds a port until
-    # the daemon listens. The order does not depend on the seed, which they may share.
-    own = PORTS[os.getpid() % PROCESSES :: PROCESSES]
-    for port in random.SystemRandom().sample(own, len(own)):
-        if len(found) == count:
-            break
+    while len(found) < count:
+        port = next(_own_ports())
         with contextlib.suppress(OSError), socket.socket() as one:
             one.bind((HOST, port))
             found.append(port)
     return found
+
+
+@cache
+def _own_ports() -> Iterator[int]:
+    """Return the ports of this process in a random order, again and again.
+
+    Nothing holds a port until the daemon listens. So processes that run tests side by side take
+    different ones. The order does not depend on the seed, which they may share.
+    """
+    own = PORTS[os.getpid() % PROCESSES :: PROCESSES]
+    return cycle(random.SystemRandom().sample(own, len(own)))
 
 
 def _children(pid: int) -> list[int]:
