@@ -24,6 +24,9 @@ from tests.servers.redis import RedisServer
 
 PATIENCE = 30.0
 
+PARKED = 'mailcheck_waits_parked{kind="inbox"}'
+"""The metric of waits in progress. A wait without a cursor begins when it has arrived."""
+
 
 def send(daemon: Daemon, address: str, trusted: Path | None) -> None:
     """Send a mail, with TLS if a certificate is trusted."""
@@ -39,6 +42,19 @@ def metrics_at(port: int) -> dict[str, float]:
         lines = answer.read().decode().splitlines()
     rows = (line.rpartition(" ") for line in lines if not line.startswith("#"))
     return {name: float(value) for name, _, value in rows if float(value)}
+
+
+async def wake(daemon: Daemon, port: int, trusted: Path | None) -> dict[str, float]:
+    """Send a mail for which a client waits. Return the metrics after the client has it."""
+    address = await deferToThread(daemon.address, "here")
+    waiting = await deferToThread(daemon.ask, "GET", "/inbox/wait?tag=here")
+    await deferToThread(daemon.wait_until, lambda: PARKED in metrics_at(port))
+    await deferToThread(send, daemon, address, trusted)
+    found = await deferToThread(waiting.answer)
+    assert found.json["codes"] == ["482913"]
+    measured = await deferToThread(metrics_at, port)
+    assert measured['mailcheck_waits_total{outcome="woken"}'] == 1
+    return measured
 
 
 @pytest_twisted.ensureDeferred
@@ -59,13 +75,7 @@ async def test_all_of_it(
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(killed))
     async with in_process_daemon(tmp_path / "house", **options) as daemon:
-        address = await deferToThread(daemon.address, "here")
-        waiting = await deferToThread(daemon.ask, "GET", "/inbox/wait?tag=here")
-        await deferToThread(send, daemon, address, certificate)
-        found = await deferToThread(waiting.answer)
-        assert found.json["codes"] == ["482913"]
-        measured = await deferToThread(metrics_at, port)
-        assert measured['mailcheck_waits_total{outcome="woken"}'] == 1
+        measured = await wake(daemon, port, certificate)
         assert measured["mailcheck_certificate_expiry_timestamp_seconds"] > time.time()
         os.kill(os.getpid(), signal.SIGHUP)
         said = ""
@@ -92,10 +102,8 @@ async def test_beside_others(
     tmp_path: Path, postgresql_database: str, redis_server: RedisServer
 ) -> None:
     """A daemon of a cluster receives mail, wakes waits and ends like a single one."""
+    (port,) = free_ports(1)
     shared = {"storage_url": postgresql_database, "cluster_redis": redis_server.url}
-    async with in_process_daemon(tmp_path / "house", **shared) as daemon:
-        address = await deferToThread(daemon.address, "here")
-        waiting = await deferToThread(daemon.ask, "GET", "/inbox/wait?tag=here")
-        await deferToThread(send, daemon, address, None)
-        found = await deferToThread(waiting.answer)
-        assert found.json["codes"] == ["482913"]
+    where = {"ops_listen": f"{HOST}:{port}"}
+    async with in_process_daemon(tmp_path / "house", **shared, **where) as daemon:
+        await wake(daemon, port, None)
